@@ -1,0 +1,85 @@
+/*
+ * On receipt: from the bytes of a record to something that may change something (RECORD.md section 3).
+ *
+ * In this order, over one buffer: size, headers, key ids known, signatures, strict JSON, schema, id and
+ * origin, rights of the origin and of each hop, addressed to me, partition of the key, time. What the log
+ * knows and whether the role is served come after it, in the engine's caller. Nothing unproven gets further.
+ *
+ * Pure: no store, no log, no clock. Any thread; a receipt belongs to one at a time.
+ */
+#ifndef BATON_RECORD_RECEIPT_H
+#define BATON_RECORD_RECEIPT_H
+
+#include "baton/code.h"
+#include "common/log/log.h"
+#include "common/record/control.h"
+#include "common/record/trust.h"
+#include "common/record/turn.h"
+
+#include <stdbool.h>
+
+#define PASSES_MAX 8
+
+/* Who receives: a worker of a service. */
+struct receiver {
+    const struct trust *trust; /* NULL only with proof: off and no trust folder */
+    const char *fleet;
+    bool proof_required;
+    const char *service;
+    int32_t partitions; /* of the service's topics */
+};
+
+/* A hop of the chain of passes. */
+struct pass {
+    int attempt;
+    struct service_id from;
+    struct service_id to;
+    int failures;
+    int losses;
+    int replays;
+    enum failure class;
+    struct wall_ms at;
+    char *text; /* the whole header value */
+};
+
+struct receipt {
+    baton_code code; /* ok, or why the record is rejected */
+    char note[200];  /* what exactly, one line, for the dead letter and the log */
+    bool proven;     /* proof verified, or proof: off */
+    struct turn *turn;          /* handoff: present when code is ok */
+    struct control *control;    /* control record: present when code is ok */
+    const struct trust_principal *signer; /* NULL with proof: off and an unknown key */
+    struct key_id key_id;       /* "" where unsigned */
+    char *signature;            /* value of baton-sig; NULL where unsigned */
+    struct pass passes[PASSES_MAX];
+    size_t n_passes;
+    int attempt; /* of the last pass, or 1, 0, 0, 0 */
+    int failures;
+    int losses;
+    int replays;
+    char *traceparent; /* NULL if absent or malformed */
+    bool wait_claimed; /* baton-wait: claimed */
+    char *history;     /* baton-attempts as it came (information), or NULL */
+};
+void receipt_done(struct receipt *receipt);
+
+/* Judges a record of the handoff topic. *ret_receipt is filled in any case; its code is returned. */
+baton_code receipt_handoff(const struct receiver *receiver, const struct log_record *record,
+                           struct receipt *ret_receipt);
+/*
+ * Judges a record of the control topic: proof, form, partition, and that its signer may send this kind to
+ * this service (cancel: also a possible origin of the turn; the turn itself is judged by the caller). The service's
+ * own key for renew and report.
+ */
+baton_code receipt_control(const struct receiver *receiver, const struct log_record *record,
+                           struct receipt *ret_receipt);
+
+/*
+ * Judges a turn that comes back from turn log or store, before an executor starts: the same checks
+ * without time and partition. bytes, signature and passes are those of the turn-log record.
+ */
+baton_code receipt_stored(const struct receiver *receiver, const char *turn_id, const void *bytes,
+                          size_t len, const char *signature, char *const *passes, size_t n_passes,
+                          struct receipt *ret_receipt);
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * The trust folder: who is who, with which public keys and rights (RECORD.md section 4).
+ *
+ * A struct trust is const after loading: any thread may use it until it is freed. Reloading makes a new
+ * one. All findings are reported at once.
+ */
+#ifndef BATON_RECORD_TRUST_H
+#define BATON_RECORD_TRUST_H
+
+#include "baton/code.h"
+#include "common/base/buf.h"
+#include "common/base/id.h"
+#include "common/base/role.h"
+#include "common/record/signer.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct trust;
+struct trust_key;
+struct trust_principal;
+
+enum principal_kind { PRINCIPAL_service, PRINCIPAL_program, PRINCIPAL_person };
+
+/* key_unsafe (owner, permissions), bad_config (findings: one line each), service_unavailable (unreadable). */
+baton_code trust_load(const char *dir, struct trust **ret_trust, struct buf *findings,
+                      struct baton_error *err);
+void trust_free(struct trust *trust);
+const char *trust_fleet(const struct trust *trust);
+/* Has anything in the folder changed since it was loaded (names, times, sizes)? */
+bool trust_changed(const struct trust *trust);
+
+/* A key by its id; NULL if unknown or revoked. */
+const struct trust_key *trust_key_find(const struct trust *trust, const char *key_id);
+const struct trust_principal *trust_key_owner(const struct trust_key *key);
+const struct trust_principal *trust_principal_find(const struct trust *trust, const char *name);
+const char *trust_principal_name(const struct trust_principal *principal);
+enum principal_kind trust_principal_kind(const struct trust_principal *principal);
+
+/* Rights. NULL principals have none. */
+bool trust_may_create(const struct trust_principal *who, const char *service, enum role role);
+bool trust_may_serve(const struct trust_principal *who, enum role role);
+bool trust_may_pass(const struct trust_principal *who, const char *to, enum role role);
+bool trust_may_operate(const struct trust_principal *who, const char *service);
+bool trust_may_coordinate(const struct trust_principal *who);
+
+/* Ed25519 over the bytes of RECORD.md section 2; true if it verifies. Any thread, about 104 us. */
+bool trust_key_verify(const struct trust_key *key, const char *fleet, enum proof_class class,
+                      const void *record_key, size_t record_key_len, const char *statement,
+                      const struct digest *digest, const char *signature_hex);
+
+#endif
