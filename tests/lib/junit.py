@@ -1,0 +1,66 @@
+#!/usr/bin/python3
+"""Turns what pytest wrote (JUnit XML) into counts and failures for tests/run.
+
+A sanitizer's finding in any process counts as a failure, also when no test noticed it.
+"""
+import argparse
+import os
+import sys
+import xml.etree.ElementTree as ElementTree
+
+
+def cases(path):
+    for case in ElementTree.parse(path).getroot().iter("testcase"):
+        name = f"{case.get('classname')}::{case.get('name')}"
+        bad = [child for child in case if child.tag in ("failure", "error")]
+        left = [child for child in case if child.tag == "skipped"]
+        yield name, bad, left
+
+
+def findings(folder):
+    for where, _, names in os.walk(folder):
+        for name in names:
+            if name.startswith("sanitizer."):
+                path = os.path.join(where, name)
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    yield path, file.read()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for option in ("xml", "log", "findings", "kind", "results"):
+        parser.add_argument("--" + option, required=True)
+    args = parser.parse_args()
+    passed = failed = skipped = 0
+    failures, skips = [], []
+    try:
+        for name, bad, left in cases(args.xml):
+            if bad:
+                failed += 1
+                failures.append(f"---- {name}")
+                failures += [f"{part.get('message') or ''}\n{part.text or ''}" for part in bad]
+            elif left:
+                skipped += 1
+                skips.append(f"{name}: {left[0].get('message')}")
+            else:
+                passed += 1
+    except (OSError, ElementTree.ParseError) as error:
+        failed += 1
+        with open(args.log, encoding="utf-8", errors="replace") as log:
+            failures.append(f"pytest left no result ({error}); its output:\n{log.read()[-8000:]}")
+    for path, text in findings(args.findings):
+        failed += 1
+        failures.append(f"---- a sanitizer found something ({os.path.basename(path)}):\n{text[:6000]}")
+    base = os.path.join(args.results, args.kind)
+    if failures:
+        with open(base + ".failures", "a", encoding="utf-8") as file:
+            file.write("\n".join(failures) + "\n")
+    if skips:
+        with open(base + ".skips", "a", encoding="utf-8") as file:
+            file.write("\n".join(skips) + "\n")
+    with open(base + ".counts", "w", encoding="ascii") as counts:
+        counts.write(f"{passed} {failed} {skipped}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
