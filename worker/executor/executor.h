@@ -1,0 +1,174 @@
+/*
+ * Executors: what does a turn. One pool for each service of a worker, over the kinds exec, child and
+ * callback (DESIGN section 7, worker/EXECUTOR.md).
+ *
+ * In: worker (claim) starts and stops attempts. Out: events in the worker's mailbox.
+ *
+ * Threads: the pool has its own thread "executors" (pipes, pidfds, deadlines, masking) and, for kind
+ * callback, "callback" threads. Every function here is called from one thread, the engine's, and
+ * returns at once, except executor_pool_new and executor_pool_free. Nothing calls back: all that
+ * happens comes as struct executor_event in the mailbox given at the start, which wakes its reader
+ * by mailbox_fd. An attempt that was started has exactly one end, whatever happens.
+ *
+ * Ownership: jobs and settings are borrowed and copied; an event belongs to who takes it.
+ * Idle, a pool sleeps in one epoll_wait without a timer.
+ */
+#ifndef BATON_WORKER_EXECUTOR_EXECUTOR_H
+#define BATON_WORKER_EXECUTOR_EXECUTOR_H
+
+#include "baton/code.h"
+#include "baton/executor.h"
+#include "common/base/clock.h"
+#include "common/base/config.h"
+#include "common/base/failure.h"
+#include "common/base/id.h"
+#include "common/base/role.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mailbox;
+struct executor_pool;
+
+/* Bounds. The same numbers stand in worker/EXECUTOR.md. */
+#define EXECUTOR_RESULT_MAX (64 * 1024)    /* a result object, bytes */
+#define EXECUTOR_OUTPUT_MAX (64 * 1024)    /* output kept of an attempt, bytes */
+#define EXECUTOR_MESSAGE_MAX 1024          /* a failure's text, bytes */
+#define EXECUTOR_GRACE_MS 5000             /* from TERM, or from cancel, to KILL */
+#define EXECUTOR_HELLO_MS 10000            /* a child's first line */
+
+/* ---- declared environment ---- */
+
+/* Resolved values of executor.env and a profile's env: secrets. Immutable; any thread may read it. */
+struct executor_env;
+
+/*
+ * Reads base, then profile, whose names win: values as written, files without one trailing newline
+ * (at most 64 KiB, no NUL), variables of this process. A reserved name (BATON_*, HOME, TMPDIR), a
+ * file that cannot be read or a variable that is not set is bad_config, naming it. Read it again for
+ * each attempt (or each minute) to see rotated secrets: it costs one read for each file.
+ */
+baton_code executor_env_resolve(const struct config_env *base, size_t n_base,
+                                const struct config_env *profile, size_t n_profile,
+                                struct executor_env **ret_env, struct baton_error *err);
+void executor_env_free(struct executor_env *env);
+
+/* ---- pool ---- */
+
+struct executor_settings {
+    enum executor_kind kind; /* exec, child, callback */
+    struct service_id service;
+    struct plain_id worker;
+    struct boot_id boot;
+    int parallel;          /* attempts at a time, 1.. ; more are queued */
+    const char *state_dir; /* absolute; scratch directories are made in <state_dir>/scratch */
+
+    /* exec, child: argv; [0] an absolute path, or a name that is looked up in the fixed PATH now */
+    const char *const *command;
+    size_t n_command;
+    const char *const *prefix; /* argv in front of it: setpriv, bwrap; may be empty */
+    size_t n_prefix;
+
+    baton_executor_fn callback; /* callback; called with callback_arg */
+    void *callback_arg;
+    int callback_threads; /* 0: 1 */
+
+    const char *guard_path; /* NULL: baton-guard beside this program, then in libexec */
+    int64_t grace_ms;       /* 0: EXECUTOR_GRACE_MS */
+    int64_t hello_ms;       /* 0: EXECUTOR_HELLO_MS */
+};
+
+/*
+ * Kills what an earlier boot of this worker left behind (so call it after the store's lock is held),
+ * empties its scratch folder, resolves the programs, starts the threads. events: where events go;
+ * it must outlive the pool; a capacity of 4 * parallel or more never makes the pool wait.
+ * Expected: bad_config (program or guard not found or not executable), usage, unexpected.
+ */
+baton_code executor_pool_new(const struct executor_settings *settings, struct mailbox *events,
+                             struct executor_pool **ret_pool, struct baton_error *err);
+/*
+ * Kills what still runs, at once and whole, and waits for the threads. Ends that are not in the
+ * mailbox by then are not given any more: stop attempts and take their ends first (a clean stop).
+ * A callback that does not return is left behind with its thread. Accepts NULL.
+ */
+void executor_pool_free(struct executor_pool *pool);
+
+/* ---- attempts ---- */
+
+struct executor_job {
+    struct turn_id turn;
+    int32_t attempt;
+    struct boot_id boot; /* third part of the lease token; comes back in the events */
+    enum role role;      /* from the verified bytes, never from a column */
+    struct task_id task;
+    int32_t task_rev;
+    struct plain_id run; /* "" outside a run */
+    struct plain_id intent;
+    struct plain_id profile; /* children are kept apart by it */
+    const void *json;        /* the turn's bytes, verified: one JSON object */
+    size_t json_len;
+    const struct executor_env *env; /* NULL: none */
+    const char *place;              /* an absolute directory, or NULL: the scratch directory */
+    int64_t deadline_ms;            /* from now, on the monotonic clock; at least 1 */
+    bool read_only;
+};
+
+/*
+ * Starts an attempt. Returns service_unavailable, and starts nothing, when the pool's inbox is full
+ * (4 * parallel + 64 requests) or memory is out; everything else comes as its end.
+ */
+baton_code executor_start(struct executor_pool *pool, const struct executor_job *job,
+                          struct baton_error *err);
+
+enum executor_stop_reason {
+    EXECUTOR_STOP_stop,   /* clean stop, lost lease: the end is `killed` with killed_by_stop */
+    EXECUTOR_STOP_cancel, /* the turn was cancelled: the same, for the log line */
+};
+
+/*
+ * Asks an attempt to end: TERM (child: a cancel line; callback: baton_attempt_stopped), after the
+ * grace KILL of its whole tree. Its end comes as an event; if it has ended already, or is not known,
+ * nothing happens. A verdict that comes with exit 0 before the KILL is still its result.
+ */
+void executor_stop(struct executor_pool *pool, const struct turn_id *turn, int32_t attempt,
+                   enum executor_stop_reason reason);
+/* The same without a grace: the tree is killed now (a lease has run out). */
+void executor_kill(struct executor_pool *pool, const struct turn_id *turn, int32_t attempt);
+
+/* ---- events ---- */
+
+enum executor_event_kind {
+    EXECUTOR_EVENT_progress, /* text */
+    EXECUTOR_EVENT_end,      /* end */
+};
+
+struct executor_end {
+    bool ok;            /* a verdict legal for the role; else failure says what */
+    enum verdict verdict;  /* ok */
+    enum failure failure;  /* !ok */
+    char *result;       /* ok: the executor's object, masked, valid JSON, at most 64 KiB; else NULL */
+    size_t result_len;
+    char *message;      /* !ok: one masked line for people, what happened; never NULL then */
+    int64_t retry_after_ms; /* !ok: what the provider asked for, 0 if nothing */
+    char *output;       /* masked, valid UTF-8 without NUL, at most 64 KiB; "" if there is none */
+    size_t output_len;
+    bool output_truncated;
+    struct wall_ms started_at; /* of the program, or of the turn's line to a child; 0 if never */
+    struct wall_ms ended_at;
+    bool never_started;  /* provably no byte of the turn reached an executor: counts in no budget */
+    bool killed_by_stop; /* executor_stop or executor_kill ended it: counts in no budget */
+};
+
+struct executor_event {
+    enum executor_event_kind kind;
+    struct turn_id turn;
+    int32_t attempt;
+    struct boot_id boot;
+    char *text;              /* progress: masked, at most 4 KiB */
+    struct executor_end end; /* end */
+};
+
+void executor_event_free(struct executor_event *event);
+
+#endif
