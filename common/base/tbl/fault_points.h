@@ -9,6 +9,7 @@
 /* clang-format off */
 #define FAULT_POINTS(FAULT) \
     FAULT(store_before_commit,   "store.before_commit",   "the store's transaction is ready, not committed") \
+    FAULT(store_commit,          "store.commit",          "the store's commit fails, as on a full disk") \
     FAULT(store_after_commit,    "store.after_commit",    "the store's transaction is committed") \
     FAULT(log_before_commit,     "log.before_commit",     "the log's transaction is ready, not committed") \
     FAULT(log_after_commit,      "log.after_commit",      "the log's transaction is committed, nobody knows yet") \

@@ -1,48 +1,54 @@
 -- Every statement of the store. `-- name: X` begins one; parameters are bound by name.
 
--- name: BEGIN
+-- name: STMT_BEGIN
 BEGIN IMMEDIATE;
 
--- name: COMMIT
+-- name: STMT_COMMIT
 COMMIT;
 
--- name: ROLLBACK
+-- name: STMT_ROLLBACK
 ROLLBACK;
 
--- name: OWNER_GET
+-- name: STMT_OWNER_GET
 SELECT cluster, topic, worker, boot_id, pid, started_at FROM owner WHERE one = 1;
 
--- name: OWNER_SET
+-- name: STMT_OWNER_SET
 INSERT INTO owner (one, cluster, topic, worker, boot_id, pid, started_at)
 VALUES (1, :cluster, :topic, :worker, :boot, :pid, :at)
 ON CONFLICT (one) DO UPDATE SET cluster = :cluster, topic = :topic, worker = :worker, boot_id = :boot, pid = :pid, started_at = :at;
 
--- name: OWNER_IS
+-- name: STMT_OWNER_IS
 SELECT 1 FROM owner WHERE one = 1 AND boot_id = :boot;
 
--- name: MIGRATION_ADD
+-- name: STMT_MIGRATION_ADD
 INSERT INTO migration (version, program, at) VALUES (:version, :program, :at);
 
--- name: CHECKPOINT_GET
+-- name: STMT_CHECKPOINT_GET
 SELECT next_offset, at FROM checkpoint WHERE partition = :partition;
 
--- name: CHECKPOINT_SET
+-- name: STMT_CHECKPOINT_SET
 INSERT INTO checkpoint (partition, next_offset, at) VALUES (:partition, :next, :at)
 ON CONFLICT (partition) DO UPDATE SET next_offset = :next, at = :at;
 
--- name: CHECKPOINT_TOUCH
-UPDATE checkpoint SET at = :at WHERE partition = :partition;
-
--- name: IMAGE_DROP_TURNS
+-- name: STMT_IMAGE_DROP_TURNS
 DELETE FROM turn WHERE partition = :partition;
 
--- name: IMAGE_DROP_NOTES
+-- name: STMT_IMAGE_DROP_NOTES
 DELETE FROM note WHERE partition = :partition;
 
--- name: IMAGE_DROP_CHECKPOINT
+-- name: STMT_IMAGE_DROP_CHECKPOINT
 DELETE FROM checkpoint WHERE partition = :partition;
 
--- name: TURN_FOLD
+-- name: STMT_IMAGE_DROP_ALL_TURNS
+DELETE FROM turn;
+
+-- name: STMT_IMAGE_DROP_ALL_NOTES
+DELETE FROM note;
+
+-- name: STMT_IMAGE_DROP_ALL_CHECKPOINTS
+DELETE FROM checkpoint;
+
+-- name: STMT_TURN_FOLD
 INSERT INTO turn (turn_id, partition, log_offset, origin, service, role, task_id, task_rev, run_id, epoch, intent, digest, content,
                   created_at, state, attempt, due_ms, lease_worker, lease_boot, ended_at, record)
 VALUES (:turn, :partition, :offset, :origin, :service, :role, :task, :task_rev, :run, :epoch, :intent, :digest, :content,
@@ -53,66 +59,75 @@ ON CONFLICT (turn_id) DO UPDATE SET
     created_at = :created_at, state = :state, attempt = :attempt, due_ms = :due, lease_worker = :lease_worker,
     lease_boot = :lease_boot, ended_at = :ended_at, record = :record;
 
--- name: TURN_FORGET
+-- name: STMT_TURN_FORGET
 DELETE FROM turn WHERE turn_id = :turn;
 
--- name: TURN_GET
+-- name: STMT_TURN_GET
 SELECT partition, log_offset, role, record FROM turn WHERE turn_id = :turn;
 
--- name: TURNS_DUE
+-- name: STMT_TURN_KNOWN
+SELECT 1 FROM turn WHERE turn_id = :turn;
+
+-- name: STMT_TURNS_DUE
 SELECT turn_id, partition FROM turn WHERE state = 'queued' AND due_ms <= :now ORDER BY due_ms LIMIT :max;
 
--- name: TURN_NEXT_DUE
+-- name: STMT_TURN_NEXT_DUE
 SELECT min(due_ms) FROM turn WHERE state = 'queued';
 
--- name: TURNS_OPEN
+-- name: STMT_TURNS_OPEN
 SELECT turn_id, state FROM turn WHERE partition = :partition AND ended_at IS NULL AND turn_id > :after ORDER BY turn_id LIMIT :max;
 
--- name: TURN_DUE_SET
+-- name: STMT_TURN_DUE_SET
 UPDATE turn SET due_ms = :due WHERE turn_id = :turn;
 
--- name: TURNS_ENDED
+-- name: STMT_TURNS_ENDED
 SELECT turn_id FROM turn WHERE partition = :partition AND ended_at IS NOT NULL AND ended_at <= :before ORDER BY ended_at LIMIT :max;
 
--- name: TURNS_COUNT
+-- name: STMT_TURNS_COUNT
 SELECT state, count(*) FROM turn GROUP BY state;
 
--- name: ATTEMPT_FOLD
+-- name: STMT_ATTEMPT_FOLD
 INSERT INTO attempt (turn_id, no, role, service, worker, profile, state, class, started_at, ended_at)
 VALUES (:turn, :no, :role, :service, :worker, :profile, :state, :class, :started_at, :ended_at)
 ON CONFLICT (turn_id, no) DO UPDATE SET
     role = :role, service = :service, worker = :worker, profile = :profile, state = :state, class = :class,
     started_at = :started_at, ended_at = :ended_at;
 
--- name: NOTE_FOLD
+-- name: STMT_NOTE_FOLD
 INSERT INTO note (partition, key, value) VALUES (:partition, :key, :value)
 ON CONFLICT (partition, key) DO UPDATE SET value = :value;
 
--- name: NOTE_FORGET
+-- name: STMT_NOTE_FORGET
 DELETE FROM note WHERE partition = :partition AND key = :key;
 
--- name: NOTE_GET
+-- name: STMT_NOTE_GET
 SELECT value FROM note WHERE partition = :partition AND key = :key;
 
--- name: NOTES_FROM
+-- name: STMT_NOTES_FROM
 SELECT key, value FROM note WHERE partition = :partition AND key >= :from AND key < :until ORDER BY key;
 
--- name: END_NOTE
+-- name: STMT_END_NOTE
 INSERT OR IGNORE INTO recorded_end (turn_id, attempt, boot_id, partition, class, result, note, retry_after, uncounted, started_at, ended_at)
 VALUES (:turn, :attempt, :boot, :partition, :class, :result, :note, :retry_after, :uncounted, :started_at, :ended_at);
 
--- name: END_GET
+-- name: STMT_END_GET
 SELECT turn_id, attempt, boot_id, partition, class, result, note, retry_after, uncounted, started_at, ended_at
 FROM recorded_end WHERE turn_id = :turn AND attempt = :attempt AND boot_id = :boot;
 
--- name: ENDS_ALL
+-- name: STMT_ENDS_ALL
 SELECT turn_id, attempt, boot_id, partition, class, result, note, retry_after, uncounted, started_at, ended_at FROM recorded_end
-WHERE turn_id > :after ORDER BY turn_id, attempt LIMIT :max;
+ORDER BY turn_id, attempt, boot_id LIMIT :max OFFSET :skip;
 
--- name: END_FORGET
+-- name: STMT_END_FORGET
 DELETE FROM recorded_end WHERE turn_id = :turn AND attempt = :attempt AND boot_id = :boot;
 
--- name: CHECK_ALL
+-- name: STMT_SCHEMA_LIST
+SELECT type, name, coalesce(sql, '') FROM sqlite_schema ORDER BY type, name;
+
+-- name: STMT_INTEGRITY
+PRAGMA integrity_check;
+
+-- name: STMT_CHECK_ALL
 SELECT 'turn ' || turn_id || ' is ' || state || ' and has ' || n || ' live attempts' AS finding FROM
     (SELECT t.turn_id, t.state, (SELECT count(*) FROM attempt a WHERE a.turn_id = t.turn_id AND a.state IN ('queued', 'running')) AS n FROM turn t)
     WHERE n <> (state IN ('queued', 'running'))

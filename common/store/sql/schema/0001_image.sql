@@ -1,6 +1,8 @@
 -- The worker's store, version 1: the image of its turn log, and facts.
 -- Append-only: a released file is never edited; a change is the next number.
 
+-- name: SCHEMA_0001
+
 -- One row: whose store this is. Every write transaction checks boot_id (protocol rule 2).
 CREATE TABLE owner (
     one        INTEGER PRIMARY KEY CHECK (one = 1),
