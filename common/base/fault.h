@@ -35,7 +35,11 @@ bool fault_pass(enum fault point);
 /* Name and description of a point, for the list that tests enumerate. */
 const char *fault_name(enum fault point);
 const char *fault_description(enum fault point);
-/* Reads the variable again (tests); a mistake in it is described in ret_text and answered false. */
+/* Reads the variable, once: a program calls it first, so that a mistake ends it before its work. */
+void fault_begin(void);
+#ifdef BATON_FAULTS
+/* The same from a text, for tests; a mistake is described in ret_text and answered false. */
 bool fault_set(const char *spec, char *ret_text, size_t ret_text_size);
+#endif
 
 #endif
