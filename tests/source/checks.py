@@ -15,8 +15,9 @@ LAYERS = {
     "common/base": (),
     "common/record": ("common/base", "common/log"), # receipt checks a record of the log
     "common/process": ("common/base",),
-    "common/log": ("common/base",),
-    "common/store": ("common/base", "common/record"),
+    "common/sqlite": ("common/base",),
+    "common/log": ("common/base", "common/sqlite"),
+    "common/store": ("common/base", "common/record", "common/sqlite"),
     "common/engine": ("common/base", "common/record", "common/log", "common/store"),
 }
 COMMON = tuple(LAYERS)
@@ -29,8 +30,8 @@ LAYERS["deploy"] = COMMON + ("topics", "producer", "worker")
 LIBRARIES = {
     r"cjson/|cJSON\.h": ("common/record/json.c",),
     r"openssl/": ("common/record/",),
-    r"sqlite3\.h": ("common/store/", "common/log/local/"),
-    r"yaml\.h": ("common/base/config_yaml.c",),
+    r"sqlite3\.h": ("common/sqlite/", "common/store/", "common/log/local/"),
+    r"yaml\.h": ("common/base/yaml_tree.c",),
     r"librdkafka/": ("common/log/kafka/",),
 }
 BANNED = ("system", "popen", "strcpy", "strcat", "sprintf", "vsprintf", "gets", "strtok", "tmpnam",

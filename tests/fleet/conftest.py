@@ -1,0 +1,67 @@
+"""Fixtures of the fleet tests: a fresh host for each test, on each log driver."""
+import os
+import signal
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+
+from host import SLOW, Host, binary  # noqa: E402
+
+DRIVERS = ["local"]
+TEST_SECONDS = 120
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: runs with tests/run --all only")
+    config.addinivalue_line("markers", "heavy: not repeated under sanitizers")
+    config.addinivalue_line("markers", "seconds(n): may take so long")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def program():
+    if not os.access(binary(), os.X_OK):
+        pytest.exit(f"there is no program {binary()}: build it, or set BATON_BIN", returncode=3)
+
+
+@pytest.fixture(autouse=True)
+def hostile_environment(monkeypatch):
+    """Whatever surrounds the tests must not matter (L-68): each begins among misleading variables."""
+    for name, value in (("CI", "1"), ("BATON_ATTEMPT", "7"), ("BATON_ROLE", "owner"), ("BATON_CONFIG", "/nowhere")):
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(autouse=True)
+def bounded(request):
+    marker = request.node.get_closest_marker("seconds")
+    seconds = int((marker.args[0] if marker else TEST_SECONDS) * SLOW)
+
+    def late(*_):
+        raise TimeoutError(f"the test is not over after {seconds} s")
+
+    previous = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, previous)
+
+
+@pytest.fixture(params=DRIVERS)
+def driver(request):
+    return request.param
+
+
+@pytest.fixture
+def fresh(tmp_path, driver):
+    """A host as `baton init` leaves it."""
+    assert driver == "local"
+    host = Host(str(tmp_path))
+    yield host
+    host.finish()
+
+
+@pytest.fixture
+def host(fresh):
+    """A host with the services alpha and beta, both of every role, executed by the fake executor."""
+    return fresh.configure({"alpha": None, "beta": None})

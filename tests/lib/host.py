@@ -1,0 +1,399 @@
+"""A host under test: a fresh folder made by `baton init`, its configuration, verbs and workers.
+
+Everything a test asserts on is what a user can see: exit statuses, --json, records in topics, rows in
+stores, and the calls that the fake executor noted.
+"""
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import time
+
+import proof
+import yamlout
+from locallog import LocalLog
+
+LIB = os.path.dirname(os.path.abspath(__file__))
+EXECUTOR = os.path.join(LIB, "fake_executor.py")
+ROLES = ["owner", "reviewer", "arbiter"]
+SLOW = {"asan": 3.0, "tsan": 6.0}.get(os.environ.get("BATON_TEST_PRESET", ""), 1.0)
+
+
+def binary():
+    root = os.path.dirname(os.path.dirname(LIB))
+    return os.environ.get("BATON_BIN") or os.path.join(root, "build", "dev", "deploy", "baton")
+
+
+def wait_until(condition, seconds=20, what="the condition"):
+    """The first true answer of condition(); fails after so many seconds (longer under sanitizers)."""
+    deadline = time.monotonic() + seconds * SLOW
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            text = what() if callable(what) else what
+            raise AssertionError(f"waited {seconds * SLOW:.0f} s in vain for {text}")
+        time.sleep(0.02)
+
+
+class Done:
+    """How a command ended."""
+
+    def __init__(self, argv, status, out, err, took):
+        self.argv, self.status, self.out, self.err, self.took = argv, status, out, err, took
+
+    @property
+    def objects(self):
+        return [json.loads(line) for line in self.out.splitlines() if line.strip()]
+
+    @property
+    def one(self):
+        objects = self.objects
+        assert len(objects) == 1, f"one object expected: {self}"
+        return objects[0]
+
+    @property
+    def code(self):
+        """The code that a refused command names."""
+        return self.one.get("code")
+
+    def ok(self):
+        assert self.status == 0, f"status 0 expected: {self}"
+        return self
+
+    def refused(self, code, status):
+        assert self.status == status, f"status {status} ({code}) expected: {self}"
+        assert self.code == code, f"{code} expected: {self}"
+        return self
+
+    def __str__(self):
+        return f"{' '.join(self.argv[1:])}\n  status {self.status}\n  out: {self.out[-3000:]}\n  err: {self.err[-3000:]}"
+
+
+class Worker:
+    """A worker process in a process group of its own, with its log in files."""
+
+    def __init__(self, host, service, worker_id, options=(), environment=None):
+        self.host, self.service, self.id = host, service, worker_id
+        self.number = len(host.workers)
+        base = os.path.join(host.logs, f"{self.number:02d}-{service}-{worker_id or 'default'}")
+        self.out_path, self.err_path = base + ".out", base + ".err"
+        argv = [binary(), "worker", "--service", service]
+        if worker_id:
+            argv += ["--id", worker_id]
+        with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
+            self.process = subprocess.Popen(argv + list(options), cwd=host.dir, stdin=subprocess.DEVNULL,
+                                            stdout=out, stderr=err, start_new_session=True,
+                                            env=dict(host.environment, **(environment or {})))
+        self.pid = self.process.pid
+
+    @property
+    def log(self):
+        with open(self.err_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def events(self, name=None):
+        """The JSON lines of its log, those of one event if named."""
+        lines = []
+        for line in self.log.splitlines():
+            if line.startswith("{"):
+                event = json.loads(line)
+                if name is None or event.get("event") == name:
+                    lines.append(event)
+        return lines
+
+    @property
+    def alive(self):
+        return self.process.poll() is None
+
+    def wait(self, seconds=20):
+        try:
+            return self.process.wait(seconds * SLOW)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"worker {self.service}/{self.id} still runs after {seconds} s\n{self.log[-3000:]}") from None
+
+    def stop(self, seconds=20):
+        """SIGTERM, and a clean end."""
+        self.process.send_signal(signal.SIGTERM)
+        status = self.wait(seconds)
+        assert status == 0, f"a stopped worker ends with 0, not {status}\n{self.log[-3000:]}"
+        return self
+
+    def kill(self):
+        """SIGKILL to the worker alone: what it leaves behind is part of the test."""
+        self.process.kill()
+        self.process.wait()
+        return self
+
+
+class Host:
+    def __init__(self, folder):
+        self.dir = os.path.join(folder, "host")
+        self.logs = os.path.join(folder, "logs")
+        self.fake = os.path.join(folder, "fake")
+        for path in (self.logs, self.fake, os.path.join(folder, "home"), os.path.join(folder, "tmp")):
+            os.mkdir(path, 0o700)
+        self.environment = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8",
+            "HOME": os.path.join(folder, "home"), "TMPDIR": os.path.join(folder, "tmp"),
+        }
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS", "USER", "LOGNAME"):
+            if name in os.environ:
+                self.environment[name] = os.environ[name]
+        self.workers = []
+        self.settings = {}
+        self.expect_role_lies = False
+        self.init = self.run("init", self.dir, cwd=folder).ok()
+        with open(os.path.join(self.dir, "baton.yaml"), encoding="utf-8") as file:
+            self.first_configuration = file.read()
+        self.identity = re.search(r"^identity:\s*\"?([\w.-]+)", self.first_configuration, re.M).group(1)
+        with open(os.path.join(self.dir, "trust", "fleet.yaml"), encoding="utf-8") as file:
+            self.fleet = re.search(r"fleet:\s*\"?([\w.-]+)", file.read()).group(1)
+        self.prefix = "baton"
+        self.plan(default=[{}])
+
+    # ---- configuration ----
+
+    def service(self, roles=None, kind="exec", **more):
+        """A service whose executor is the fake one."""
+        executor = {"kind": kind, "command": ["/usr/bin/python3", "-S", "-E", EXECUTOR] + (["child"] if kind == "child" else []),
+                    "env": {"FAKE_DIR": {"value": self.fake}}}
+        executor["env"].update(more.pop("env", {}))
+        settings = {"roles": roles or ROLES, "parallel": 4, "deadline": "20s", "grace": "5s",
+                    "executor": executor}
+        settings.update(more)
+        return settings
+
+    def write(self, services=None, **settings):
+        """Writes baton.yaml. Services is {name: None or what service() gave}."""
+        services = {name: made or self.service() for name, made in (services or {"alpha": None}).items()}
+        for name, made in services.items():
+            if "env" in made["executor"]:
+                made["executor"]["env"]["FAKE_SERVICE"] = {"value": name}
+        self.settings = {
+            "version": 1, "prefix": self.prefix, "log": "local", "local": {"path": "data/log.db"},
+            "state_dir": "data", "identity": self.identity, "keys": "keys", "trust": "trust",
+            "services": services,
+            "retry": {"first": "100ms", "factor": 2, "max": "1s", "jitter": 0.1, "each_service": 3, "max_wait": "15m"},
+        }
+        self.settings.update(settings)
+        with open(os.path.join(self.dir, "baton.yaml"), "w", encoding="utf-8") as file:
+            file.write(yamlout.dump(self.settings))
+        return self
+
+    def configure(self, services=None, **settings):
+        """Writes baton.yaml and makes keys and topics for it."""
+        self.write(services, **settings)
+        self.run("keys", "apply").ok()
+        self.run("topics", "apply").ok()
+        return self
+
+    def plan(self, default=None, tasks=None, services=None):
+        """What the fake executor does, see fake_executor.py. An empty step approves."""
+        path = os.path.join(self.fake, "plan.json")
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            json.dump({"default": default or [{}], "tasks": tasks or {}, "services": services or {}}, file)
+        os.rename(path + ".new", path)
+
+    # ---- verbs ----
+
+    def run(self, *words, cwd=None, stdin=None, environment=None, seconds=60):
+        argv = [binary()] + [str(word) for word in words]
+        started = time.monotonic()
+        done = subprocess.run(argv, cwd=cwd or self.dir, input=stdin, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=seconds * SLOW, check=False,
+                              stdin=None if stdin is not None else subprocess.DEVNULL,
+                              env=dict(self.environment, **(environment or {})))
+        return Done(argv, done.returncode, done.stdout.decode("utf-8", "surrogateescape"),
+                    done.stderr.decode("utf-8", "surrogateescape"), time.monotonic() - started)
+
+    def publish(self, service="alpha", role="reviewer", task="t-1", *more, **named):
+        return self.run("publish", "--service", service, "--role", role, "--task", task, *more, "--json", **named)
+
+    def published(self, *words, **named):
+        """Publishes, asserts that it worked, and returns the turn's id."""
+        answer = self.publish(*words, **named).ok().one
+        assert re.fullmatch(r"[0-9a-f]{32}", answer["turn_id"]), answer
+        return answer["turn_id"]
+
+    def show(self, turn_id):
+        return self.run("turns", "show", turn_id, "--json").ok().one
+
+    def state(self, turn_id):
+        """The state of a turn, None while no worker has taken it in."""
+        done = self.run("turns", "show", turn_id, "--json")
+        return done.one["state"] if done.status == 0 else None
+
+    def turns(self, *options):
+        return self.run("turns", "list", *options, "--json").ok().objects
+
+    def ends(self, turn_id, state, seconds=20):
+        """Waits for a state and returns the turn as `turns show` has it."""
+        wait_until(lambda: self.state(turn_id) == state, seconds,
+                   lambda: f"turn {turn_id} to be {state}, it is {self.run('turns', 'show', turn_id, '--json')}\n{self.all_logs()}")
+        return self.show(turn_id)
+
+    def cancel(self, turn_id, *more, reason="no longer needed"):
+        return self.run("turns", "cancel", turn_id, "--reason", reason, *more, "--json")
+
+    def replay(self, turn_id, *more):
+        return self.run("dlq", "replay", turn_id, *more, "--json")
+
+    def letters(self, *options):
+        return self.run("dlq", "list", *options, "--json").ok().objects
+
+    def letter(self, code, seconds=20):
+        """Waits for a dead letter with that code."""
+        return wait_until(lambda: next((one for one in self.letters() if one.get("code") == code), None), seconds,
+                          lambda: f"a dead letter {code}; there are {self.letters()}\n{self.all_logs()}")
+
+    # ---- workers ----
+
+    def worker(self, service="alpha", worker_id=None, *options, environment=None):
+        worker = Worker(self, service, worker_id, options, environment)
+        self.workers.append(worker)
+        return worker
+
+    def drain(self, service="alpha", worker_id=None, seconds=60):
+        """A worker that ends when nothing is left."""
+        worker = self.worker(service, worker_id, "--drain")
+        status = worker.wait(seconds)
+        assert status == 0, f"--drain ends with 0, not {status}\n{worker.log[-4000:]}"
+        return worker
+
+    def all_logs(self):
+        return "\n".join(f"-- {worker.service}/{worker.id}\n{worker.log[-2500:]}" for worker in self.workers)
+
+    # ---- what the executors saw ----
+
+    def lines(self):
+        path = os.path.join(self.fake, "calls")
+        if not os.path.exists(path):
+            return []
+        with open(path, encoding="utf-8") as file:
+            return [json.loads(line) for line in file.read().split("\n")[:-1]]
+
+    def calls(self, **match):
+        """Starts of executors, those only that match."""
+        return [line for line in self.lines() if line["event"] == "start" and
+                all(line[name] == value for name, value in match.items())]
+
+    def called(self, count=1, seconds=20, **match):
+        """Waits for so many calls."""
+        wait_until(lambda: len(self.calls(**match)) >= count, seconds,
+                   lambda: f"{count} calls {match}; there are {len(self.calls(**match))}\n{self.all_logs()}")
+        return self.calls(**match)
+
+    # ---- from outside ----
+
+    @property
+    def log(self):
+        return LocalLog(os.path.join(self.dir, "data", "log.db"))
+
+    def topic(self, kind, service="alpha"):
+        if kind == "dlq":
+            return f"dlq.{self.prefix}.handoff.{service}"
+        return f"{self.prefix}.{kind}.{service}" if service else f"{self.prefix}.{kind}"
+
+    def key(self, principal):
+        return proof.Key.load(os.path.join(self.dir, "keys", principal + ".pem"))
+
+    def principal(self, name, text):
+        """A principal of the trust folder with a key of its own."""
+        key = proof.Key.new()
+        self.trust_key(name, key, text)
+        private = os.path.join(self.dir, "keys", name + ".pem")
+        with open(os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(key.private_pem())
+        return key
+
+    def trust_key(self, name, key, text=None):
+        folder = os.path.join(self.dir, "trust")
+        if text is not None:
+            with open(os.path.join(folder, name + ".yaml"), "w", encoding="utf-8") as file:
+                file.write(text)
+        with open(os.path.join(folder, f"{name}.{key.id}.pem"), "wb") as file:
+            file.write(key.public_pem())
+
+    def turn(self, role="reviewer", task="t-forged", service="alpha", origin=None, **more):
+        return proof.turn(self.fleet, origin or self.identity, service, role, task, **more)
+
+    def handoff(self, members, signer=None, **more):
+        return proof.handoff(self.prefix, self.fleet, signer or self.key(self.identity), members, **more)
+
+    def stores(self):
+        """Paths of every worker's store."""
+        found = []
+        for where, _, names in os.walk(os.path.join(self.dir, "data")):
+            found += [os.path.join(where, name) for name in names
+                      if name.endswith(".db") and os.path.join(where, name) != os.path.join(self.dir, "data", "log.db")]
+        return sorted(found)
+
+    # ---- the end ----
+
+    def processes(self):
+        """Processes that belong to this host: its workers, guards and executors, and what they left."""
+        found = []
+        marker = os.path.dirname(self.dir).encode()
+        for name in os.listdir("/proc"):
+            if not name.isdigit() or int(name) == os.getpid():
+                continue
+            try:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    mine = marker in file.read()
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                    dead = file.read().rsplit(")", 1)[1].split()[0] in "ZX"
+            except OSError:
+                continue
+            if mine and not dead:
+                found.append(int(name))
+        return found
+
+    def finish(self):
+        """Stops what runs and checks what holds at the end of every test (RULES S5)."""
+        for worker in self.workers:
+            if worker.alive:
+                worker.process.send_signal(signal.SIGCONT)
+                worker.process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + 10 * SLOW
+        stuck = []
+        for worker in self.workers:
+            try:
+                worker.process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                stuck.append(f"{worker.service}/{worker.id}")
+                worker.kill()
+        try:
+            wait_until(lambda: not self.processes(), 3, lambda: f"the processes {self.describe()} to end")
+        finally:
+            for pid in self.processes():
+                os.kill(pid, signal.SIGKILL)
+        assert not stuck, f"did not stop within 10 s: {stuck}\n{self.all_logs()}"
+        self.check_calls()
+
+    def describe(self):
+        names = []
+        for pid in self.processes():
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    names.append(f"{pid} {file.read().replace(bytes(1), b' ').decode()}")
+            except OSError:
+                pass
+        return names
+
+    def check_calls(self):
+        seen, roles = {}, {}
+        for call in self.calls():
+            where = (call["turn"], call["attempt"])
+            assert where not in seen, f"I4: two executor calls of one attempt: {call} and {seen[where]}"
+            seen[where] = call
+            assert call["role"] in ROLES and call["role"] == call["stdin_role"], f"R-21: the role twice alike: {call}"
+            assert roles.setdefault(call["turn"], call["role"]) == call["role"], f"I1: the role changed: {call}"
+            assert call["service"] == call["fake_service"], f"I5: called for another service: {call}"
+
+
+def mode(path):
+    return stat.S_IMODE(os.stat(path).st_mode)

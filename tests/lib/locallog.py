@@ -1,0 +1,1 @@
+"""The local log from outside: plain sqlite3, no line of Baton."""
