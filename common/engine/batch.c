@@ -1,0 +1,262 @@
+/*
+ * The batch: records that follow from decisions, made one transaction of the log.
+ *
+ * It carries an offset of every partition number whose state it writes, unchanged if nothing advanced: that
+ * offset is what fences a stale owner (protocol rule 12).
+ *
+ * In: the engine's caller, ownership.c  Out: common/log/log.h
+ */
+#include "common/engine/internal.h"
+
+#include "common/base/check.h"
+#include "common/base/metrics.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COMMIT_TIMEOUT_MS 60000
+#define UNKNOWN_TRIES 3
+
+void batch_clear(struct engine *engine)
+{
+    for (size_t i = 0; i < engine->n_puts; i++) {
+        free(engine->puts[i].memory);
+    }
+    engine->n_puts = 0;
+}
+
+static size_t record_size(const struct log_record *record)
+{
+    size_t size = strlen(record->topic) + 1 + record->key_len + record->value_len +
+                  record->n_headers * sizeof(struct log_header) + 16;
+    for (size_t i = 0; i < record->n_headers; i++) {
+        size += strlen(record->headers[i].name) + 1 + record->headers[i].value_len;
+    }
+    return size;
+}
+
+static char *append(char **at, const void *bytes, size_t len)
+{
+    char *start = *at;
+    if (len > 0) {
+        memcpy(start, bytes, len);
+    }
+    *at += len;
+    return start;
+}
+
+/* A copy of the record in one allocation. */
+static struct put copy_record(const struct log_record *record)
+{
+    struct put put = {*record, malloc(record_size(record))};
+    if (put.memory == NULL) {
+        /* A decision that cannot be written down cannot be skipped either: stop, the log has all. */
+        check_failed("allocation", "a record of a batch", __FILE__, __LINE__);
+    }
+    struct log_header *headers = put.memory;
+    char *at = (char *)(headers + record->n_headers);
+    put.record.topic = append(&at, record->topic, strlen(record->topic) + 1);
+    put.record.key = record->key != NULL ? append(&at, record->key, record->key_len) : NULL;
+    put.record.value = record->value != NULL ? append(&at, record->value, record->value_len) : NULL;
+    for (size_t i = 0; i < record->n_headers; i++) {
+        const struct log_header *from = &record->headers[i];
+        headers[i].name = append(&at, from->name, strlen(from->name) + 1);
+        headers[i].value = from->value != NULL ? append(&at, from->value, from->value_len) : NULL;
+        headers[i].value_len = from->value_len;
+    }
+    put.record.headers = headers;
+    return put;
+}
+
+size_t engine_put(struct engine *engine, const struct log_record *record)
+{
+    engine->committed = false;
+    if (engine->n_puts == engine->cap_puts) {
+        size_t cap = engine->cap_puts == 0 ? 64 : engine->cap_puts * 2;
+        struct put *puts = realloc(engine->puts, cap * sizeof(*puts));
+        if (puts == NULL) {
+            check_failed("allocation", "the list of a batch", __FILE__, __LINE__);
+        }
+        engine->puts = puts;
+        engine->cap_puts = cap;
+    }
+    if (strcmp(record->topic, engine->spec.state) == 0) {
+        BATON_PRE(record->partition >= 0 && record->partition < engine->spec.receiver.partitions);
+        BATON_PRE(engine->parts[record->partition].state >= PART_read); /* rules 5 and 10 */
+        engine->parts[record->partition].in_batch = true;
+    }
+    engine->puts[engine->n_puts] = copy_record(record);
+    return engine->n_puts++;
+}
+
+size_t engine_batch_count(const struct engine *engine)
+{
+    return engine->n_puts;
+}
+
+int64_t engine_offset(const struct engine *engine, size_t index)
+{
+    BATON_PRE(engine->committed && index < engine->n_offsets);
+    return engine->offsets[index];
+}
+
+static void note_unavailable(struct engine *engine, const char *topic, baton_code code)
+{
+    struct unavailable *slot = &engine->unavailable[0];
+    for (size_t i = 0; i < UNAVAILABLE_MAX; i++) {
+        struct unavailable *at = &engine->unavailable[i];
+        if (strcmp(at->topic, topic) == 0) {
+            slot = at;
+            break;
+        }
+        if (at->until.v < slot->until.v) {
+            slot = at;
+        }
+    }
+    snprintf(slot->topic, sizeof(slot->topic), "%s", topic);
+    slot->until.v = mono_now().v + UNAVAILABLE_MS;
+    slot->code = code;
+}
+
+bool engine_unavailable(const struct engine *engine, const char *topic, baton_code *ret_code)
+{
+    for (size_t i = 0; i < UNAVAILABLE_MAX; i++) {
+        const struct unavailable *at = &engine->unavailable[i];
+        if (strcmp(at->topic, topic) == 0 && at->until.v > mono_now().v) {
+            *ret_code = at->code;
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t list_offsets(const struct engine *engine, struct log_offset *offsets)
+{
+    size_t n = 0;
+    for (int32_t p = 0; p < engine->spec.receiver.partitions; p++) {
+        const struct part *part = &engine->parts[p];
+        if (!part->in_batch || part->state == PART_none) {
+            continue;
+        }
+        for (int input = 0; input < LOG_INPUTS; input++) {
+            offsets[n++] = (struct log_offset){input, p, part->feeds[input].taken};
+        }
+    }
+    return n;
+}
+
+/* Remembers where the records of the batch are in the log. */
+static void keep_offsets(struct engine *engine, const struct log_record *records)
+{
+    if (engine->n_offsets < engine->n_puts) {
+        int64_t *offsets = realloc(engine->offsets, engine->n_puts * sizeof(*offsets));
+        if (offsets == NULL) {
+            check_failed("allocation", "the offsets of a batch", __FILE__, __LINE__);
+        }
+        engine->offsets = offsets;
+    }
+    engine->n_offsets = engine->n_puts;
+    for (size_t i = 0; i < engine->n_puts; i++) {
+        engine->offsets[i] = records[i].offset;
+    }
+    engine->committed = true;
+}
+
+static enum engine_result start_over(struct engine *engine)
+{
+    metric_add(METRIC_log_commits_aborted, 1);
+    intake_rewind(engine);
+    ownership_start_over(engine);
+    return ENGINE_START_OVER;
+}
+
+/* What a verdict of the log means (protocol rules 13 to 15). */
+static enum engine_result judge_commit(struct engine *engine, const struct log_record *records,
+                                       const struct log_commit_result *result, int64_t *ret_culprit,
+                                       struct baton_error *err)
+{
+    switch (result->verdict) {
+    case LOG_VERDICT_committed:
+        keep_offsets(engine, records);
+        intake_committed(engine);
+        engine->pause_ms = 0;
+        metric_add(METRIC_log_commits, 1);
+        return ENGINE_COMMITTED;
+    case LOG_VERDICT_aborted:
+        metric_add(METRIC_log_commits_aborted, 1);
+        intake_rewind(engine);
+        *ret_culprit = result->culprit;
+        if (result->culprit >= 0) {
+            note_unavailable(engine, records[result->culprit].topic, result->code);
+            diag_line(DIAG_warn, "engine.target_unavailable",
+                      D_TEXT("topic", records[result->culprit].topic), D_CODE("code", result->code),
+                      D_TEXT("error", err->text));
+        } else {
+            engine_pause(engine, result->code, err, "commit");
+        }
+        return ENGINE_DROPPED;
+    case LOG_VERDICT_lost:
+        /* Nothing of this assignment is ours any more; the next poll says so, too (rule 14). */
+        metric_add(METRIC_log_commits_aborted, 1);
+        intake_rewind(engine);
+        return ENGINE_DROPPED;
+    case LOG_VERDICT_fenced:
+    case LOG_VERDICT_unknown:
+        return start_over(engine);
+    }
+    check_failed("verdict", "of a commit", __FILE__, __LINE__);
+}
+
+baton_code batch_commit(struct engine *engine, enum engine_result *ret_result, int64_t *ret_culprit,
+                        struct baton_error *err)
+{
+    struct log_offset offsets[LOG_PARTITIONS_MAX * LOG_INPUTS];
+    struct log_commit_result result = {LOG_VERDICT_unknown, BATON_E_unexpected, -1};
+    struct baton_error local;
+    struct baton_error *why = err != NULL ? err : &local;
+    size_t n_offsets = list_offsets(engine, offsets);
+    baton_code rc = BATON_OK;
+
+    *ret_culprit = -1;
+    why->text[0] = '\0';
+    if (engine->n_puts == 0 && n_offsets == 0) {
+        engine->committed = true;
+        engine->n_offsets = 0;
+        *ret_result = ENGINE_COMMITTED;
+        return BATON_OK;
+    }
+    struct log_record *records = malloc((engine->n_puts + 1) * sizeof(*records));
+    if (records == NULL) {
+        return baton_fail(err, BATON_E_no_memory, "out of memory for a batch");
+    }
+    for (size_t i = 0; i < engine->n_puts; i++) {
+        records[i] = engine->puts[i].record;
+    }
+    struct log_txn txn = {engine->generation, records, engine->n_puts, offsets, n_offsets};
+    for (int tries = 0; tries < UNKNOWN_TRIES; tries++) {
+        rc = log_commit(engine->member, &txn, COMMIT_TIMEOUT_MS, &result, why);
+        if (rc != BATON_OK || result.verdict != LOG_VERDICT_unknown) {
+            break; /* an unknown outcome is asked again by the same call */
+        }
+    }
+    if (rc == BATON_OK) {
+        *ret_result = judge_commit(engine, records, &result, ret_culprit, why);
+    } else if (baton_code_class(rc) == BATON_CLASS_retry) {
+        intake_rewind(engine);
+        engine_pause(engine, rc, why, "commit");
+        *ret_result = ENGINE_DROPPED;
+        rc = BATON_OK;
+    }
+    free(records);
+    return rc;
+}
+
+baton_code engine_commit(struct engine *engine, enum engine_result *ret_result,
+                         int64_t *ret_culprit, struct baton_error *err)
+{
+    BATON_PRE(engine->phase == PHASE_between);
+    baton_code rc = batch_commit(engine, ret_result, ret_culprit, err);
+    batch_clear(engine);
+    return rc;
+}

@@ -1,0 +1,236 @@
+/*
+ * Intake: what the inputs hold, from bytes to judged records, and how far it was taken.
+ *
+ * A chunk of a partition is fetched when the one before it is wholly in committed batches, so that a dropped
+ * batch only means giving the same records again. What is not fetched stays in the log.
+ *
+ * In: common/engine/engine.c  Out: common/record/receipt.c
+ */
+#include "common/engine/internal.h"
+
+#include "common/base/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct judging {
+    const struct receiver *receiver;
+    struct feed *feed;
+    int input;
+};
+
+static void judge(void *arg, size_t index)
+{
+    struct judging *judging = arg;
+    struct receipt *receipt = &judging->feed->receipts[index];
+    const struct log_record *record = &judging->feed->batch.records[index];
+    if (judging->input == ENGINE_INPUT) {
+        (void)receipt_handoff(judging->receiver, record, receipt);
+    } else {
+        (void)receipt_control(judging->receiver, record, receipt);
+    }
+}
+
+static void drop_receipts(struct feed *feed, size_t from)
+{
+    for (size_t i = from; feed->receipts != NULL && i < feed->batch.count; i++) {
+        receipt_done(&feed->receipts[i]);
+    }
+}
+
+static void feed_empty(struct feed *feed)
+{
+    drop_receipts(feed, 0);
+    free(feed->receipts);
+    feed->receipts = NULL;
+    feed->batch.count = 0;
+    feed->at = 0;
+    feed->safe = 0;
+}
+
+static baton_code fetch_feed(struct engine *engine, int32_t number, int input, size_t max,
+                             struct baton_error *err)
+{
+    struct feed *feed = &engine->parts[number].feeds[input];
+
+    feed_empty(feed);
+    baton_code rc = log_member_fetch(engine->member, input, number, max, FETCH_BYTES_MAX,
+                                     &feed->batch, err);
+    if (rc != BATON_OK) {
+        feed->batch.count = 0;
+        return rc;
+    }
+    feed->at_end = feed->batch.at_end;
+    if (feed->batch.count == 0) {
+        /* An end that lies behind what was taken (markers, trimmed records): it is committed, too. */
+        if (feed->batch.next_offset > feed->taken) {
+            feed->taken = feed->batch.next_offset;
+            engine->parts[number].in_batch = true;
+            if (engine->eof_since.v == 0) {
+                engine->eof_since = mono_now();
+            }
+        }
+        return BATON_OK;
+    }
+    feed->receipts = calloc(feed->batch.count, sizeof(*feed->receipts));
+    if (feed->receipts == NULL) {
+        feed->batch.count = 0;
+        return baton_fail(err, BATON_E_no_memory, "out of memory for %zu records", max);
+    }
+    struct judging judging = {&engine->spec.receiver, feed, input};
+    verify_run(engine->verify, feed->batch.count, judge, &judging);
+    return BATON_OK;
+}
+
+static bool feed_fetchable(const struct feed *feed)
+{
+    return feed->at == feed->batch.count && feed->safe == feed->batch.count;
+}
+
+/* Fetches at most `wanted` records of an input, from the partitions in turn. */
+baton_code intake_fetch(struct engine *engine, int input, size_t wanted, bool *ret_any,
+                        struct baton_error *err)
+{
+    int32_t partitions = engine->spec.receiver.partitions;
+    *ret_any = false;
+    for (int32_t i = 0; i < partitions && wanted > 0; i++) {
+        int32_t number = (engine->next_part + i) % partitions;
+        struct part *part = &engine->parts[number];
+        struct feed *feed = &part->feeds[input];
+        if (part->state != PART_owned || (input == ENGINE_INPUT && part->held)) {
+            continue;
+        }
+        if (feed_fetchable(feed)) {
+            size_t max = wanted < FETCH_RECORDS_MAX ? wanted : FETCH_RECORDS_MAX;
+            baton_code rc = fetch_feed(engine, number, input, max, err);
+            if (rc != BATON_OK) {
+                return rc;
+            }
+        }
+        size_t waiting = feed->batch.count - feed->at;
+        if (waiting > 0) {
+            *ret_any = true;
+            wanted -= waiting < wanted ? waiting : wanted;
+        }
+    }
+    return BATON_OK;
+}
+
+bool intake_buffered(const struct engine *engine, int input)
+{
+    for (int32_t i = 0; i < engine->spec.receiver.partitions; i++) {
+        const struct part *part = &engine->parts[i];
+        const struct feed *feed = &part->feeds[input];
+        if (part->state == PART_owned && feed->at < feed->batch.count &&
+            !(input == ENGINE_INPUT && part->held)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Gives the next buffered record of an input as an event; false if there is none for this round. */
+bool intake_give(struct engine *engine, int input, struct engine_event *ret_event)
+{
+    int32_t partitions = engine->spec.receiver.partitions;
+    for (int32_t i = 0; i < partitions; i++) {
+        int32_t number = (engine->next_part + i) % partitions;
+        struct part *part = &engine->parts[number];
+        struct feed *feed = &part->feeds[input];
+        if (part->state != PART_owned || feed->postponed || feed->at >= feed->batch.count ||
+            (input == ENGINE_INPUT && part->held)) {
+            continue;
+        }
+        engine->event_part = number;
+        engine->event_input = input;
+        engine->event_taken = false;
+        ret_event->kind = input == ENGINE_INPUT ? ENGINE_record : ENGINE_control;
+        ret_event->partition = number;
+        ret_event->record = &feed->batch.records[feed->at];
+        ret_event->receipt = &feed->receipts[feed->at];
+        return true;
+    }
+    return false;
+}
+
+/* The caller is done with the present record: taken, or postponed to the next round. */
+void intake_settle_event(struct engine *engine)
+{
+    if (engine->event_input < 0) {
+        return;
+    }
+    struct part *part = &engine->parts[engine->event_part];
+    struct feed *feed = &part->feeds[engine->event_input];
+    if (engine->event_taken) {
+        feed->at++;
+        feed->taken = feed->at < feed->batch.count ? feed->batch.records[feed->at - 1].offset + 1
+                                                   : feed->batch.next_offset;
+        part->in_batch = true;
+    } else {
+        feed->postponed = true;
+    }
+    engine->event_input = -1;
+}
+
+void engine_take(struct engine *engine)
+{
+    BATON_PRE(engine->event_input >= 0);
+    engine->event_taken = true;
+}
+
+/* The batch is in the log: what it took is done. */
+void intake_committed(struct engine *engine)
+{
+    for (size_t p = 0; p < LOG_PARTITIONS_MAX; p++) {
+        for (int input = 0; input < LOG_INPUTS; input++) {
+            struct feed *feed = &engine->parts[p].feeds[input];
+            feed->committed = feed->taken;
+            feed->safe = feed->at;
+        }
+        engine->parts[p].in_batch = false;
+    }
+    engine->eof_since.v = 0;
+}
+
+/* The batch was dropped: what it took is given again. */
+void intake_rewind(struct engine *engine)
+{
+    for (size_t p = 0; p < LOG_PARTITIONS_MAX; p++) {
+        for (int input = 0; input < LOG_INPUTS; input++) {
+            struct feed *feed = &engine->parts[p].feeds[input];
+            feed->taken = feed->committed;
+            feed->at = feed->safe;
+        }
+        engine->parts[p].in_batch = false;
+    }
+    /* An end that was reached is found again by the next fetch. */
+    engine->eof_since.v = 0;
+}
+
+void part_clear(struct part *part)
+{
+    for (int input = 0; input < LOG_INPUTS; input++) {
+        feed_empty(&part->feeds[input]);
+        log_batch_free(&part->feeds[input].batch);
+        part->feeds[input] = (struct feed){0};
+    }
+    log_reader_close(part->reader);
+    *part = (struct part){.state = PART_none};
+}
+
+void engine_trust(struct engine *engine, const struct trust *trust)
+{
+    engine->spec.receiver.trust = trust;
+    for (size_t p = 0; p < LOG_PARTITIONS_MAX; p++) {
+        for (int input = 0; input < LOG_INPUTS; input++) {
+            struct feed *feed = &engine->parts[p].feeds[input];
+            if (feed->receipts == NULL) {
+                continue;
+            }
+            drop_receipts(feed, 0);
+            memset(feed->receipts, 0, feed->batch.count * sizeof(*feed->receipts));
+            struct judging judging = {&engine->spec.receiver, feed, input};
+            verify_run(engine->verify, feed->batch.count, judge, &judging);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+/* What the files of the engine share; nobody else includes it. */
+#ifndef BATON_COMMON_ENGINE_INTERNAL_H
+#define BATON_COMMON_ENGINE_INTERNAL_H
+
+#include "common/base/buf.h"
+#include "common/base/diag.h"
+#include "common/engine/engine.h"
+#include "common/engine/verify.h"
+
+#define FETCH_RECORDS_MAX 512         /* of one partition at a time */
+#define FETCH_BYTES_MAX (1024 * 1024) /* of one partition at a time: bounds memory */
+#define UNAVAILABLE_MS 30000          /* a topic whose record aborted a transaction */
+#define UNAVAILABLE_MAX 16
+#define RETRY_FIRST_MS 100 /* the log cannot be reached: first wait, doubled up to the last */
+#define RETRY_LAST_MS 5000
+#define EOF_IDLE_MS 1000 /* an end that was reached is committed alone after so long */
+
+enum part_state {
+    PART_none,      /* not ours */
+    PART_waiting,   /* assigned; offsets and ends are not known */
+    PART_asked,     /* ENGINE_restoring was given; engine_restore_from is due */
+    PART_restoring, /* the state topic is being read */
+    PART_read,      /* read to its end; the owner record is not committed */
+    PART_restored,  /* committed; ENGINE_assigned is due */
+    PART_owned,
+};
+
+/* What was fetched of one input of one partition. */
+struct feed {
+    int64_t committed; /* offset that the log has for the group */
+    int64_t taken;     /* offset that the next commit sends */
+    struct log_batch batch;
+    struct receipt *receipts; /* one for each record of the batch */
+    size_t at;                /* next record to give */
+    size_t safe;              /* records before it are in a committed batch */
+    bool postponed;           /* the caller did not take one this round */
+    bool at_end;
+};
+
+struct part {
+    enum part_state state;
+    int64_t low;
+    int64_t high;
+    int64_t from;
+    struct log_reader *reader;
+    struct feed feeds[LOG_INPUTS];
+    bool held;
+    bool in_batch; /* the batch writes its state, or moves its offsets */
+};
+
+enum phase { PHASE_between, PHASE_control, PHASE_record, PHASE_round };
+
+/* A record of the batch; its bytes are in one allocation. */
+struct put {
+    struct log_record record;
+    void *memory;
+};
+
+struct unavailable {
+    char topic[256];
+    struct mono_ms until;
+    baton_code code;
+};
+
+struct engine {
+    struct engine_spec spec;
+    struct log_member *member;
+    struct verify *verify;
+
+    struct part parts[LOG_PARTITIONS_MAX];
+    int64_t generation;
+    int32_t moved[LOG_PARTITIONS_MAX];
+
+    enum phase phase;
+    bool work;     /* something happened that a round should look at */
+    bool stopping; /* the first input is not read any more */
+    size_t capacity;
+    size_t given;        /* records of the first input in this round */
+    int32_t next_part;   /* fairness: where the round begins */
+    int32_t event_part;  /* of the present event */
+    int event_input;     /* of the present event; -1: no record */
+    bool event_taken;
+    struct log_batch restore_batch;
+
+    struct put *puts;
+    size_t n_puts;
+    size_t cap_puts;
+    int64_t *offsets; /* of the last committed batch */
+    size_t n_offsets;
+    bool committed;
+
+    struct mono_ms pause_until; /* the log could not be reached */
+    int64_t pause_ms;
+    struct mono_ms eof_since; /* 0: nothing waits */
+    struct unavailable unavailable[UNAVAILABLE_MAX];
+    struct diag_limit limit;
+};
+
+/* ownership.c: what the member says, and restoring */
+baton_code ownership_poll(struct engine *engine, struct engine_event *ret_event, bool *ret_given,
+                          struct baton_error *err);
+baton_code ownership_restore(struct engine *engine, struct engine_event *ret_event, bool *ret_given,
+                             struct baton_error *err);
+/* Every partition of ours is restored again. */
+void ownership_start_over(struct engine *engine);
+void part_clear(struct part *part);
+
+/* intake.c: what the inputs hold */
+baton_code intake_fetch(struct engine *engine, int input, size_t wanted, bool *ret_any,
+                        struct baton_error *err);
+bool intake_give(struct engine *engine, int input, struct engine_event *ret_event);
+void intake_settle_event(struct engine *engine);
+void intake_committed(struct engine *engine);
+void intake_rewind(struct engine *engine);
+bool intake_buffered(const struct engine *engine, int input);
+
+/* batch.c */
+void batch_clear(struct engine *engine);
+baton_code batch_commit(struct engine *engine, enum engine_result *ret_result, int64_t *ret_culprit,
+                        struct baton_error *err);
+
+/* engine.c */
+/* The log cannot be reached, or refused everything: wait before the next try. */
+void engine_pause(struct engine *engine, baton_code code, const struct baton_error *err,
+                  const char *what);
+
+#endif
