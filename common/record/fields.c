@@ -2,11 +2,10 @@
 #include "common/record/fields.h"
 
 #include "common/base/check.h"
-#include "common/base/clock.h"
-#include "common/base/id.h"
 #include "common/base/role.h"
 #include "common/base/text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define KIND_WORD(word, text) #word,
@@ -198,4 +197,72 @@ baton_code fields_read(const struct json_value *object, const char *what, const 
         }
     }
     return BATON_OK;
+}
+
+const char *field_text(const struct json_value *value)
+{
+    return value == NULL ? "" : json_text(value, NULL);
+}
+
+int64_t field_int(const struct json_value *value)
+{
+    return value == NULL ? 0 : json_int(value);
+}
+
+bool field_flag(const struct json_value *value)
+{
+    return value != NULL && json_bool(value);
+}
+
+struct wall_ms field_time(const struct json_value *value)
+{
+    struct wall_ms at = {0};
+    size_t len;
+    if (value != NULL) {
+        const char *text = json_text(value, &len);
+        BATON_INVARIANT(wall_parse(text, len, &at));
+    }
+    return at;
+}
+
+bool field_copy(const struct json_value *value, char **ret_text)
+{
+    char *copy = NULL;
+    if (value != NULL) {
+        size_t len;
+        const char *text = json_text(value, &len);
+        copy = malloc(len + 1);
+        if (copy == NULL) {
+            return false;
+        }
+        memcpy(copy, text, len + 1);
+    }
+    *ret_text = copy;
+    return true;
+}
+
+void field_write(struct jsonw *w, const char *name, const char *text)
+{
+    jsonw_key_plain(w, name, text, strlen(text));
+}
+
+void field_write_some(struct jsonw *w, const char *name, const char *text)
+{
+    if (text != NULL && text[0] != '\0') {
+        field_write(w, name, text);
+    }
+}
+
+void field_write_time(struct jsonw *w, const char *name, struct wall_ms at)
+{
+    if (at.v != 0) {
+        jsonw_key_plain(w, name, wall_text(at).s, TIME_TEXT_LEN);
+    }
+}
+
+void field_write_digest(struct jsonw *w, const char *name, const struct digest *digest)
+{
+    char hex[2 * DIGEST_LEN + 1];
+    hex_encode(digest->b, DIGEST_LEN, hex);
+    jsonw_key_plain(w, name, hex, 2 * DIGEST_LEN);
 }

@@ -8,6 +8,9 @@
 #define BATON_RECORD_FIELDS_H
 
 #include "baton/code.h"
+#include "common/base/clock.h"
+#include "common/base/id.h"
+#include "common/base/jsonw.h"
 #include "common/record/json.h"
 
 #include <stdbool.h>
@@ -74,5 +77,19 @@ baton_code field_missing(const char *what, const char *name, struct baton_error 
 baton_code fields_read(const struct json_value *object, const char *what, const struct field *table,
                        size_t n_table, const struct json_value **ret_values,
                        struct baton_error *err);
+
+/* Values that were checked; an absent one (NULL) is "", 0, false or the time 0. */
+const char *field_text(const struct json_value *value);
+int64_t field_int(const struct json_value *value);
+bool field_flag(const struct json_value *value);
+struct wall_ms field_time(const struct json_value *value);
+/* A copy of a text for the caller; NULL for an absent one. False: no memory. */
+bool field_copy(const struct json_value *value, char **ret_text);
+
+/* Writing: a member that is always there, and one that is left out when it is "" or the time 0. */
+void field_write(struct jsonw *w, const char *name, const char *text);
+void field_write_some(struct jsonw *w, const char *name, const char *text);
+void field_write_time(struct jsonw *w, const char *name, struct wall_ms at);
+void field_write_digest(struct jsonw *w, const char *name, const struct digest *digest);
 
 #endif

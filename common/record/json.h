@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define JSON_INT_MAX 9007199254740992LL /* 2^53 */
+
 struct json_doc;
 struct json_value;
 

@@ -18,7 +18,6 @@
 
 #define KEYS_INLINE 48    /* enough for our records without an allocation */
 #define KEYS_PAIRWISE 24  /* up to here comparing all pairs is cheaper than sorting */
-#define INT_LIMIT 9007199254740992LL /* 2^53: what a double holds exactly */
 
 struct key {
     const char *at; /* between the quotation marks */
@@ -183,7 +182,7 @@ static baton_code check_number(struct checker *c)
     }
     const char *digits = c->at;
     while (c->at < c->end && *c->at >= '0' && *c->at <= '9') {
-        if (value > INT_LIMIT / 10) {
+        if (value > JSON_INT_MAX / 10) {
             return wrong(c, start, "a number beyond 2^53; write it as a string");
         }
         value = value * 10 + (*c->at - '0');
@@ -201,7 +200,7 @@ static baton_code check_number(struct checker *c)
     if (c->at < c->end && (*c->at == '.' || *c->at == 'e' || *c->at == 'E')) {
         return wrong(c, start, "only integers, without fraction and exponent");
     }
-    if (value > INT_LIMIT) {
+    if (value > JSON_INT_MAX) {
         return wrong(c, start, "a number beyond 2^53; write it as a string");
     }
     return BATON_OK;

@@ -138,17 +138,6 @@ static baton_code check_data(const struct json_value *data, struct json_span raw
     return rc;
 }
 
-static struct wall_ms time_of(const struct json_value *value)
-{
-    struct wall_ms at = {0};
-    size_t len;
-    if (value != NULL) {
-        const char *text = json_text(value, &len);
-        BATON_INVARIANT(wall_parse(text, len, &at));
-    }
-    return at;
-}
-
 static void copy_text(char *to, size_t size, const struct json_value *value)
 {
     size_t len;
@@ -163,26 +152,26 @@ static void fill(const struct json_value *const *v, struct turn *turn)
     size_t len;
     const char *role = json_text(v[T_role], &len);
     BATON_INVARIANT(role_parse(role, len, &turn->role));
-    turn->id = turn_id_of(json_text(v[T_turn_id], NULL));
-    turn->origin = plain_id_of(json_text(v[T_origin], NULL));
-    turn->service = service_id_of(json_text(v[T_service], NULL));
-    turn->task_id = task_id_of(json_text(v[T_task_id], NULL));
+    turn->id = turn_id_of(field_text(v[T_turn_id]));
+    turn->origin = plain_id_of(field_text(v[T_origin]));
+    turn->service = service_id_of(field_text(v[T_service]));
+    turn->task_id = task_id_of(field_text(v[T_task_id]));
     turn->task_rev = (int32_t)json_int(v[T_task_rev]);
-    turn->run_id = plain_id_of(json_text(v[T_run_id], NULL));
+    turn->run_id = plain_id_of(field_text(v[T_run_id]));
     turn->epoch = (int32_t)json_int(v[T_epoch]);
-    turn->intent = plain_id_of(json_text(v[T_intent], NULL));
+    turn->intent = plain_id_of(field_text(v[T_intent]));
     copy_text(turn->key, sizeof(turn->key), v[T_key]);
     copy_text(turn->parent, sizeof(turn->parent), v[T_parent]);
-    turn->created_at = time_of(v[T_created_at]);
-    turn->expires_at = time_of(v[T_expires_at]);
-    turn->not_before = time_of(v[T_not_before]);
-    turn->deadline = time_of(v[T_deadline]);
+    turn->created_at = field_time(v[T_created_at]);
+    turn->expires_at = field_time(v[T_expires_at]);
+    turn->not_before = field_time(v[T_not_before]);
+    turn->deadline = field_time(v[T_deadline]);
 }
 
 static baton_code check_meaning(const char *fleet, const struct json_value *const *v,
                                 const struct turn *turn, struct baton_error *err)
 {
-    if (blank(json_text(v[T_summary], NULL))) {
+    if (blank(field_text(v[T_summary]))) {
         return baton_fail(err, BATON_E_invalid_envelope, "turn: the summary is empty");
     }
     if (turn->run_id.s[0] == '\0' && turn->epoch != 0) {
@@ -231,9 +220,7 @@ static baton_code turn_from(const char *fleet, const struct json_doc *doc, struc
     if ((rc = check_meaning(fleet, v, turn, err)) != BATON_OK) {
         return rc;
     }
-    turn->summary = strdup(json_text(v[T_summary], NULL));
-    turn->place = v[T_place] == NULL ? NULL : strdup(json_text(v[T_place], NULL));
-    if (turn->summary == NULL || (v[T_place] != NULL && turn->place == NULL)) {
+    if (!field_copy(v[T_summary], &turn->summary) || !field_copy(v[T_place], &turn->place)) {
         return baton_fail(err, BATON_E_no_memory, "no memory for a turn");
     }
     turn->digest = digest_of(turn->bytes, turn->len);
@@ -298,48 +285,34 @@ void turn_free(struct turn *turn)
 
 /* ---- writing ---- */
 
-static void write_text(struct jsonw *w, const char *name, const char *text)
-{
-    jsonw_key_plain(w, name, text, strlen(text));
-}
-
-static void write_time(struct jsonw *w, const char *name, struct wall_ms at)
-{
-    jsonw_key_plain(w, name, wall_text(at).s, TIME_TEXT_LEN);
-}
-
 static void write_draft(const struct turn_draft *draft, struct turn_id id, struct wall_ms expires_at,
                         struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
     jsonw_begin_object(&w);
     jsonw_key_int(&w, "version", 1);
-    write_text(&w, "turn_id", id.s);
-    write_text(&w, "origin", draft->origin);
-    write_text(&w, "service", draft->service);
-    write_text(&w, "role", role_word(draft->role));
-    write_text(&w, "task_id", draft->task_id);
+    field_write(&w, "turn_id", id.s);
+    field_write(&w, "origin", draft->origin);
+    field_write(&w, "service", draft->service);
+    field_write(&w, "role", role_word(draft->role));
+    field_write(&w, "task_id", draft->task_id);
     jsonw_key_int(&w, "task_rev", draft->task_rev);
-    write_text(&w, "run_id", draft->run_id);
+    field_write(&w, "run_id", draft->run_id);
     jsonw_key_int(&w, "epoch", draft->epoch);
-    write_text(&w, "intent", draft->intent);
-    write_text(&w, "key", draft->key);
-    write_text(&w, "parent", draft->parent);
-    write_time(&w, "created_at", draft->created_at);
-    write_time(&w, "expires_at", expires_at);
-    write_text(&w, "summary", draft->summary);
+    field_write(&w, "intent", draft->intent);
+    field_write(&w, "key", draft->key);
+    field_write(&w, "parent", draft->parent);
+    field_write_time(&w, "created_at", draft->created_at);
+    field_write_time(&w, "expires_at", expires_at);
+    field_write(&w, "summary", draft->summary);
     jsonw_key_raw(&w, "data", draft->data == NULL ? "{}" : draft->data,
                   draft->data == NULL ? 2 : draft->data_len);
     jsonw_key(&w, "payload");
     payload_write(&w, draft->media_type, draft->payload, draft->payload_len);
-    if (draft->not_before.v != 0) {
-        write_time(&w, "not_before", draft->not_before);
-    }
-    if (draft->deadline.v != 0) {
-        write_time(&w, "deadline", draft->deadline);
-    }
+    field_write_time(&w, "not_before", draft->not_before);
+    field_write_time(&w, "deadline", draft->deadline);
     if (draft->place != NULL) {
-        write_text(&w, "place", draft->place);
+        field_write(&w, "place", draft->place);
     }
     jsonw_end(&w);
 }
