@@ -204,6 +204,7 @@ static void write_state(struct jsonw *w, const struct turn_record *record)
     jsonw_key_int(w, "failures", record->failures);
     jsonw_key_int(w, "losses", record->losses);
     jsonw_key_int(w, "replays", record->replays);
+    jsonw_key_int(w, "since", record->since);
     if (record->n_tried > 0) {
         jsonw_key(w, "tried");
         jsonw_begin_array(w);

@@ -58,7 +58,8 @@ struct turn_record {
     int failures;
     int losses;
     int replays;
-    struct plain_id tried[TURN_TRIED_MAX]; /* profiles that failed here since the last fresh start */
+    int since; /* first attempt of the present series at this service: tries count from it */
+    struct plain_id tried[TURN_TRIED_MAX]; /* profiles that were given up in this series */
     size_t n_tried;
     struct wall_ms not_before; /* queued: when it may start; 0: at once */
     int64_t delay_ms;          /* the wait that its writer decided on */

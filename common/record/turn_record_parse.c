@@ -245,6 +245,7 @@ static baton_code read_state(const struct json_value *const *v, struct turn_reco
     r->failures = (int)json_int(v[R_failures]);
     r->losses = (int)json_int(v[R_losses]);
     r->replays = (int)json_int(v[R_replays]);
+    r->since = (int)json_int(v[R_since]);
     r->not_before = field_time(v[R_not_before]);
     r->delay_ms = field_int(v[R_delay_ms]);
     r->wait = field_flag(v[R_wait]);

@@ -27,6 +27,7 @@
     FIELD(failures,    count,       required, 2147483647) \
     FIELD(losses,      count,       required, 2147483647) \
     FIELD(replays,     count,       required, 2147483647) \
+    FIELD(since,       count,       required, 2147483647) \
     FIELD(tried,       array,       optional, TURN_TRIED_MAX) \
     FIELD(not_before,  time,        optional, 0) \
     FIELD(delay_ms,    count,       optional, JSON_INT_MAX) \
