@@ -81,6 +81,21 @@ struct config_actions {
     size_t count;
 };
 
+/* Further librdkafka settings, as they stand in the file. */
+struct config_pair {
+    char *key;
+    char *value;
+};
+
+enum config_source { CONFIG_SOURCE_default, CONFIG_SOURCE_file, CONFIG_SOURCE_set };
+
+/* One key as `config show` prints it. */
+struct config_setting {
+    char *key;
+    char *value;
+    enum config_source source;
+};
+
 struct config {
     char *path; /* absolute path of the file */
     char *dir;
@@ -92,6 +107,15 @@ struct config {
 
     char *kafka_brokers; /* comma-separated; NULL if there is no kafka section */
     int replication;     /* 0: auto */
+    struct {
+        char *security; /* plaintext, ssl, sasl_ssl */
+        char *sasl_mechanism;
+        char *sasl_username;
+        char *sasl_password_file;
+        char *ca;
+        struct config_pair *client;
+        size_t n_client;
+    } kafka;
     int64_t session_ms;
     int64_t heartbeat_ms;
     int64_t lease_ms;
@@ -129,7 +153,10 @@ struct config {
     } circuit;
     char **workflows;
     size_t n_workflows;
-    char *http_listen;
+    char *http_listen; /* address:port; NULL: no listener */
+
+    struct config_setting *settings; /* every key with its value and source, in order */
+    size_t n_settings;
 };
 
 /* Where the configuration is looked for: explicit path, $BATON_CONFIG, ./baton.yaml, /etc/baton/baton.yaml. */
@@ -146,6 +173,12 @@ baton_code config_parse(const char *name, const char *text, size_t text_len,
                         const char *const *sets, size_t n_sets, struct config **ret_config,
                         struct buf *findings, struct baton_error *err);
 void config_free(struct config *config);
+
+/*
+ * What is not wrong but will not work on this host as it is: a command that does not resolve, say.
+ * Appends lines, returns how many.
+ */
+size_t config_warnings(const struct config *config, struct buf *lines);
 
 /* The service, or NULL. */
 const struct config_service *config_service_find(const struct config *config, const char *name);

@@ -18,6 +18,12 @@ static const struct unit sizes[] = {
     {"", 1}, {"K", 1024}, {"M", 1024 * 1024}, {"G", 1024 * 1024 * 1024}, {NULL, 0},
 };
 
+/* "012" is eight or ten or twelve, depending on who reads it. */
+static bool leading_zero(const char *text, size_t n_digits)
+{
+    return n_digits > 1 && text[0] == '0';
+}
+
 /* Digits at the beginning of text; how many, or 0 if there are none or too many. */
 static size_t digits(const char *text, size_t text_len, int64_t *ret_value)
 {
@@ -39,7 +45,7 @@ static bool with_unit(const struct unit *units, const char *text, size_t text_le
 {
     int64_t value;
     size_t n = digits(text, text_len, &value);
-    if (n == 0) {
+    if (n == 0 || leading_zero(text, n)) {
         return false;
     }
     for (; units->word != NULL; units++) {
@@ -70,7 +76,7 @@ bool quantity_int_parse(const char *text, size_t text_len, int64_t *ret_value)
     size_t sign = text_len > 0 && text[0] == '-' ? 1 : 0;
     int64_t value;
     size_t n = digits(text + sign, text_len - sign, &value);
-    if (n == 0 || n != text_len - sign) {
+    if (n == 0 || n != text_len - sign || leading_zero(text + sign, n)) {
         return false;
     }
     *ret_value = sign > 0 ? -value : value;
@@ -83,7 +89,7 @@ bool quantity_real_parse(const char *text, size_t text_len, double *ret_value)
     int64_t part = 0;
     size_t n = digits(text, text_len, &whole);
     size_t part_len = 0;
-    if (n == 0 || n > 15) {
+    if (n == 0 || n > 15 || leading_zero(text, n)) {
         return false;
     }
     if (n < text_len) {

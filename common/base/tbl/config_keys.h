@@ -1,0 +1,82 @@
+/*
+ * Every key of the configuration that holds one value (STYLE C1). Parser, `config show`, the
+ * documentation and the nearest known key in an error come from here.
+ *
+ * CONFIG(id, key, type, default, min, max, unit, words, help)
+ *   type     WORD (one of words), BOOL, INT, COUNT (INT or auto), REAL, DURATION (min, max in ms), ID,
+ *            PREFIX, TEXT, PATH (relative to the file), LISTEN
+ *   default  as text; "": not set; NULL: must be given
+ * Keys of a service, its executor and a role stand in tables of their own: their place in the file is
+ * services.<name>, services.<name>.executor, roles.<role>.
+ */
+#ifndef BATON_BASE_TBL_CONFIG_KEYS_H
+#define BATON_BASE_TBL_CONFIG_KEYS_H
+
+#define CONFIG_DAY_MS 86400000
+
+/* clang-format off */
+#define CONFIG_KEYS(CONFIG) \
+    CONFIG(version,        "version",        WORD,     "1",           0, 0,   "", "1", "Version of this file's shape.") \
+    CONFIG(prefix,         "prefix",         PREFIX,   "baton",       0, 0,   "", "", "First part of every topic and group name.") \
+    CONFIG(log,            "log",            WORD,     "local",       0, 0,   "", "local kafka", "Which log: local is one file on one host, kafka a cluster. Nothing else changes with it.") \
+    CONFIG(local_path,     "local.path",     PATH,     "data/log.db", 0, 0,   "", "", "The local log's file. Not on a network file system.") \
+    CONFIG(local_partitions, "local.partitions", INT,  "4",           1, 64,  "", "", "Partitions of each topic, fixed when the topics are made.") \
+    CONFIG(local_session,  "local.session",  DURATION, "6s",          200, 300000, "", "", "A worker that shows no sign of life for so long is removed.") \
+    CONFIG(local_heartbeat, "local.heartbeat", DURATION, "1s",        20, 60000, "", "", "How often a worker shows that it lives, and renews its leases.") \
+    CONFIG(kafka_partitions, "kafka.partitions", INT,  "4",           1, 64,  "", "", "Partitions of each service's topics, fixed when the topics are made.") \
+    CONFIG(kafka_replication, "kafka.replication", COUNT, "auto",     1, 9,   "", "", "Copies of each partition; auto: 3, or the number of brokers.") \
+    CONFIG(kafka_session,  "kafka.session",  DURATION, "6s",          1000, 300000, "", "", "A worker that the group does not hear for so long is removed.") \
+    CONFIG(kafka_heartbeat, "kafka.heartbeat", DURATION, "1s",        100, 60000, "", "", "How often a worker speaks to its group, and renews its leases.") \
+    CONFIG(kafka_security, "kafka.security", WORD,     "plaintext",   0, 0,   "", "plaintext ssl sasl_ssl", "How the brokers are spoken to.") \
+    CONFIG(kafka_sasl_mechanism, "kafka.sasl.mechanism", TEXT, "",    0, 64,  "", "", "SASL mechanism, for example SCRAM-SHA-512.") \
+    CONFIG(kafka_sasl_username, "kafka.sasl.username", TEXT, "",      0, 255, "", "", "SASL user.") \
+    CONFIG(kafka_sasl_password, "kafka.sasl.password.file", PATH, "", 0, 0,   "", "", "File that holds the SASL password.") \
+    CONFIG(kafka_ca,       "kafka.ca",       PATH,     "",            0, 0,   "", "", "Certificates that the brokers' are checked with.") \
+    CONFIG(lease,          "lease",          DURATION, "6s",          200, 300000, "", "", "How long a moved attempt stays its worker's without being renewed.") \
+    CONFIG(lease_grace,    "lease_grace",    DURATION, "2s",          100, 60000, "", "", "How long a new owner waits for the first renewal of a moved attempt.") \
+    CONFIG(state_dir,      "state_dir",      PATH,     "data",        0, 0,   "", "", "One store for each worker, below it.") \
+    CONFIG(identity,       "identity",       ID,       "",            0, 0,   "", "", "Whose key signs what this command line publishes.") \
+    CONFIG(keys,           "keys",           PATH,     "keys",        0, 0,   "", "", "Private keys of this host.") \
+    CONFIG(trust,          "trust",          PATH,     "trust",       0, 0,   "", "", "Public keys and rights, the same on every host.") \
+    CONFIG(proof,          "proof",          WORD,     "required",    0, 0,   "", "required off", "Whether records must be proven; off only in a closed network.") \
+    CONFIG(budget_failures, "budget.failures", INT,    "6",           1, 1000, "", "", "Failed attempts of a turn (the provider said no), over all services.") \
+    CONFIG(budget_losses,  "budget.losses",  INT,      "3",           1, 1000, "", "", "Lost attempts of a turn (crash, killed, lost), over all services.") \
+    CONFIG(budget_replays, "budget.replays", INT,      "3",           0, 1000, "", "", "Replays of a parked turn.") \
+    CONFIG(budget_attempts, "budget.attempts", INT,    "64",          1, 1000, "", "", "Attempts of a turn, whatever they ended with.") \
+    CONFIG(retry_first,    "retry.first",    DURATION, "2s",          0, CONFIG_DAY_MS, "", "", "Delay before the first retry.") \
+    CONFIG(retry_factor,   "retry.factor",   REAL,     "2",           1, 100, "", "", "Each further delay is so many times longer.") \
+    CONFIG(retry_max,      "retry.max",      DURATION, "5m",          0, CONFIG_DAY_MS, "", "", "No delay is longer, but one that a provider asks for.") \
+    CONFIG(retry_jitter,   "retry.jitter",   REAL,     "0.2",         0, 1,   "", "", "Delays differ by up to this fraction, so that turns do not come back at one moment.") \
+    CONFIG(retry_each_service, "retry.each_service", INT, "3",        0, 1000, "", "", "Retries of a turn at one service.") \
+    CONFIG(retry_max_wait, "retry.max_wait", DURATION, "15m",         0, 7 * CONFIG_DAY_MS, "", "", "A provider that asks for a longer wait counts as not to be had.") \
+    CONFIG(circuit_after,  "circuit.after",  INT,      "5",           1, 1000, "", "", "So many provider failures in a row open the service's circuit.") \
+    CONFIG(circuit_for,    "circuit.for",    DURATION, "30s",         0, CONFIG_DAY_MS, "", "", "How long an open circuit takes no turn.") \
+    CONFIG(circuit_probe,  "circuit.probe",  DURATION, "15s",         10, CONFIG_DAY_MS, "", "", "Then one turn in this time, until one succeeds.") \
+    CONFIG(http_listen,    "http.listen",    LISTEN,   "",            0, 0,   "", "", "Address and port of metrics and health; not set: no listener.")
+
+#define CONFIG_SERVICE_KEYS(CONFIG) \
+    CONFIG(parallel, "parallel", INT,      "4",    1, 1000, "", "", "Turns at a time, for each worker.") \
+    CONFIG(deadline, "deadline", DURATION, "20m",  10, 30 * (int64_t)CONFIG_DAY_MS, "", "", "Time of an attempt; then its executor is stopped.") \
+    CONFIG(grace,    "grace",    DURATION, "",     0, 30 * (int64_t)CONFIG_DAY_MS, "", "", "How long a clean stop waits for running attempts; not set: the deadline.") \
+    CONFIG(cut_off,  "cut_off",  WORD,     "kill", 0, 0, "", "kill keep", "What a worker does with a running attempt when it is cut off from the log for longer than a lease.") \
+    CONFIG(place,    "place",    PATH,     "",     0, 0, "", "", "Working directory of attempts; not set: an empty one for each.")
+
+#define CONFIG_EXECUTOR_KEYS(CONFIG) \
+    CONFIG(kind,  "kind",  WORD, NULL, 0, 0, "", "exec child agent callback", "exec: one program for each attempt; child: long-lived, one JSON object a line; agent: an agent program; callback: a function of an embedding program.") \
+    CONFIG(agent, "agent", WORD, "",   0, 0, "", "claude codex gemini", "Which agent program (kind: agent).") \
+    CONFIG(model, "model", TEXT, "",   0, 255, "", "", "The model that the agent is asked for; default: the agent's own.")
+
+#define CONFIG_ROLE_KEYS(CONFIG) \
+    CONFIG(read_only, "read_only", BOOL, "false", 0, 0, "", "", "Attempts of this role must leave their place as it is.")
+
+/* Sections with lists or names of the user's choice: SECTION(key, shape, help). */
+#define CONFIG_SECTIONS(SECTION) \
+    SECTION("kafka.brokers", "[host:port, ...]", "The brokers that are asked first.") \
+    SECTION("kafka.client", "{key: value}", "Further librdkafka settings.") \
+    SECTION("roles", "{owner|reviewer|arbiter: {chain: [service, ...], read_only}}", "Where a turn of this role may go when its service fails, in order.") \
+    SECTION("services", "{name: {roles: [...], parallel, deadline, grace, cut_off, place, executor: {kind, command: [...], prefix: [...], agent, model, env}, profiles: [{name, env}]}}", "The services; env is {NAME: {value|file|from: text}}.") \
+    SECTION("on_failure", "{class: [retry|rotate|delegate|park, ...]}", "What follows a failed attempt: the first possible action; each list ends with park.") \
+    SECTION("workflows", "[file, ...]", "Definitions of workflows.")
+/* clang-format on */
+
+#endif
