@@ -13,12 +13,11 @@
 #include "baton/code.h"
 #include "common/log/log.h"
 #include "common/record/control.h"
+#include "common/record/pass.h"
 #include "common/record/trust.h"
 #include "common/record/turn.h"
 
 #include <stdbool.h>
-
-#define PASSES_MAX 8
 
 /* Who receives: a worker of a service. */
 struct receiver {
@@ -27,19 +26,6 @@ struct receiver {
     bool proof_required;
     const char *service;
     int32_t partitions; /* of the service's topics */
-};
-
-/* A hop of the chain of passes. */
-struct pass {
-    int attempt;
-    struct service_id from;
-    struct service_id to;
-    int failures;
-    int losses;
-    int replays;
-    enum failure class;
-    struct wall_ms at;
-    char *text; /* the whole header value */
 };
 
 struct receipt {
@@ -81,5 +67,13 @@ baton_code receipt_control(const struct receiver *receiver, const struct log_rec
 baton_code receipt_stored(const struct receiver *receiver, const char *turn_id, const void *bytes,
                           size_t len, const char *signature, char *const *passes, size_t n_passes,
                           struct receipt *ret_receipt);
+
+/*
+ * May the signer of a cancel end this turn? Its origin may, and who operates the service of its birth
+ * or this one. To be asked for every cancel that receipt_control let through, once the turn is known.
+ * With proof: off everybody may.
+ */
+bool receipt_may_cancel(const struct receiver *receiver, const struct receipt *receipt,
+                        const char *origin, const char *born);
 
 #endif

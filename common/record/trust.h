@@ -42,6 +42,9 @@ bool trust_may_create(const struct trust_principal *who, const char *service, en
 bool trust_may_serve(const struct trust_principal *who, enum role role);
 bool trust_may_pass(const struct trust_principal *who, const char *to, enum role role);
 bool trust_may_operate(const struct trust_principal *who, const char *service);
+/* At any service. */
+bool trust_may_create_any(const struct trust_principal *who);
+bool trust_may_operate_any(const struct trust_principal *who);
 bool trust_may_coordinate(const struct trust_principal *who);
 
 /* Ed25519 over the bytes of RECORD.md section 2; true if it verifies. Any thread, about 104 us. */

@@ -1,0 +1,480 @@
+/*
+ * On receipt: the stages from bytes to a record that may change something, in the order of RECORD.md
+ * section 3. Each stage is one function; the first that refuses ends it.
+ *
+ * In: common/engine (intake of handoffs and control records), worker (receipt_stored before a start)
+ * Out: a struct receipt: a proven record, or the code of its rejection
+ */
+#include "common/record/receipt.h"
+
+#include "common/base/check.h"
+#include "common/base/limits.h"
+#include "common/base/text.h"
+#include "common/record/headers.h"
+#include "common/record/proof.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define AHEAD_MAX_MS (24LL * 3600 * 1000) /* how far a signature may lie in the future */
+#define PAUSE_KEY "~pause"
+
+/* A record under judgement. */
+struct judgement {
+    const struct receiver *receiver;
+    struct receipt *receipt;
+    enum proof_class class;
+    const void *key;
+    size_t key_len;
+    const void *value;
+    size_t value_len;
+    struct proofs proofs;
+    const struct trust_key *signer_key;
+    const struct trust_key *pass_keys[PASSES_MAX];
+    struct baton_error err;
+};
+
+void receipt_done(struct receipt *receipt)
+{
+    turn_free(receipt->turn);
+    control_free(receipt->control);
+    free(receipt->signature);
+    for (size_t i = 0; i < receipt->n_passes; i++) {
+        free(receipt->passes[i].text);
+    }
+    free(receipt->traceparent);
+    free(receipt->history);
+    memset(receipt, 0, sizeof(*receipt));
+}
+
+/* ---- size ---- */
+
+static baton_code check_size(struct judgement *j, size_t value_max)
+{
+    if (j->value == NULL || j->value_len == 0) {
+        return baton_fail(&j->err, BATON_E_invalid_envelope, "the value is empty");
+    }
+    if (j->value_len > value_max) {
+        return baton_fail(&j->err, BATON_E_record_too_large, "a value of %zu bytes, at most %zu are taken",
+                          j->value_len, value_max);
+    }
+    if (j->key == NULL || j->key_len == 0 || j->key_len > ID_MAX) {
+        return baton_fail(&j->err, BATON_E_invalid_envelope, "a key of %zu bytes, 1 to %d are taken",
+                          j->key_len, ID_MAX);
+    }
+    return BATON_OK;
+}
+
+/* ---- key ids, signatures ---- */
+
+static baton_code unknown_key(struct judgement *j, const char *key_id)
+{
+    return baton_fail(&j->err, BATON_E_unknown_key,
+                      "key %s is not in the trust folder, or is revoked; `baton keys list` shows which are",
+                      key_id);
+}
+
+static baton_code check_keys(struct judgement *j)
+{
+    const struct trust *trust = j->receiver->trust;
+    bool required = j->receiver->proof_required;
+    j->receipt->key_id = j->proofs.key_id;
+    if (j->proofs.signature.at != NULL && trust != NULL) {
+        j->signer_key = trust_key_find(trust, j->proofs.key_id.s);
+    }
+    j->receipt->signer = j->signer_key == NULL ? NULL : trust_key_owner(j->signer_key);
+    if (!required) {
+        return BATON_OK;
+    }
+    if (j->signer_key == NULL) {
+        return unknown_key(j, j->proofs.key_id.s);
+    }
+    for (size_t i = 0; i < j->proofs.n_passes; i++) {
+        j->pass_keys[i] = trust_key_find(trust, j->proofs.parts[i].key_id.s);
+        if (j->pass_keys[i] == NULL) {
+            return unknown_key(j, j->proofs.parts[i].key_id.s);
+        }
+    }
+    return BATON_OK;
+}
+
+static baton_code check_signatures(struct judgement *j)
+{
+    if (j->receiver->proof_required) {
+        const char *fleet = j->receiver->fleet;
+        struct digest digest = digest_of(j->value, j->value_len);
+        if (!trust_key_verify(j->signer_key, fleet, j->class, j->key, j->key_len, NULL, &digest,
+                              j->proofs.signature_hex)) {
+            return baton_fail(&j->err, BATON_E_bad_signature,
+                              "the signature by key %s does not verify as a %s of fleet %s",
+                              j->proofs.key_id.s, proof_class_word(j->class), fleet);
+        }
+        for (size_t i = 0; i < j->proofs.n_passes; i++) {
+            const struct pass_parts *parts = &j->proofs.parts[i];
+            if (!trust_key_verify(j->pass_keys[i], fleet, PROOF_pass, j->key, j->key_len,
+                                  parts->statement, &digest, parts->signature_hex)) {
+                return baton_fail(&j->err, BATON_E_bad_signature,
+                                  "the signature of pass %zu by key %s does not verify", i + 1,
+                                  parts->key_id.s);
+            }
+        }
+    }
+    j->receipt->proven = true;
+    return BATON_OK;
+}
+
+/* ---- what the receipt keeps ---- */
+
+static bool keep_text(struct header_text text, char **ret_text)
+{
+    char *copy = NULL;
+    if (text.at != NULL) {
+        copy = malloc(text.len + 1);
+        if (copy == NULL) {
+            return false;
+        }
+        memcpy(copy, text.at, text.len);
+        copy[text.len] = '\0';
+    }
+    *ret_text = copy;
+    return true;
+}
+
+static baton_code no_memory(struct judgement *j)
+{
+    return baton_fail(&j->err, BATON_E_no_memory, "no memory for a record");
+}
+
+/* ---- schema of the chain ---- */
+
+/* Attempts rise, no service comes twice. Gaps are judged with the address. */
+static baton_code read_chain(struct judgement *j)
+{
+    struct receipt *r = j->receipt;
+    int attempt = 1;
+    r->attempt = 1;
+    for (size_t i = 0; i < j->proofs.n_passes; i++) {
+        struct pass *pass = &r->passes[i];
+        baton_code rc = pass_parse(j->proofs.parts[i].statement, pass, &j->err);
+        if (rc != BATON_OK) {
+            return rc;
+        }
+        if (!keep_text(j->proofs.passes[i], &pass->text)) {
+            return no_memory(j);
+        }
+        r->n_passes++;
+        if (pass->attempt <= attempt) {
+            return baton_fail(&j->err, BATON_E_invalid_envelope,
+                              "pass %zu begins attempt %d, which does not follow attempt %d", i + 1,
+                              pass->attempt, attempt);
+        }
+        attempt = pass->attempt;
+        bool again = strcmp(pass->to.s, r->turn->service.s) == 0;
+        for (size_t k = 0; k < i; k++) {
+            again = again || strcmp(pass->to.s, r->passes[k].to.s) == 0;
+        }
+        if (again) {
+            return baton_fail(&j->err, BATON_E_invalid_envelope,
+                              "pass %zu leads back to %s, which has had the turn", i + 1, pass->to.s);
+        }
+    }
+    if (r->n_passes > 0) {
+        const struct pass *last = &r->passes[r->n_passes - 1];
+        r->attempt = last->attempt;
+        r->failures = last->failures;
+        r->losses = last->losses;
+        r->replays = last->replays;
+    }
+    return BATON_OK;
+}
+
+/* ---- identity, rights, address ---- */
+
+static baton_code check_identity(struct judgement *j)
+{
+    const struct turn *turn = j->receipt->turn;
+    if (j->key_len != strlen(turn->id.s) || memcmp(j->key, turn->id.s, j->key_len) != 0) {
+        return baton_fail(&j->err, BATON_E_invalid_envelope,
+                          "the record's key '%s' is not the turn's id %s",
+                          text_quote(j->key, j->key_len).s, turn->id.s);
+    }
+    if (j->receiver->proof_required &&
+        strcmp(turn->origin.s, trust_principal_name(j->receipt->signer)) != 0) {
+        return baton_fail(&j->err, BATON_E_not_permitted,
+                          "the turn names %s as its origin, and is signed by %s", turn->origin.s,
+                          trust_principal_name(j->receipt->signer));
+    }
+    return BATON_OK;
+}
+
+static baton_code check_rights(struct judgement *j)
+{
+    const struct receipt *r = j->receipt;
+    if (!j->receiver->proof_required) {
+        return BATON_OK;
+    }
+    if (!trust_may_create(r->signer, r->turn->service.s, r->turn->role)) {
+        return baton_fail(&j->err, BATON_E_not_permitted,
+                          "%s may not create turns of role %s at service %s", r->turn->origin.s,
+                          role_word(r->turn->role), r->turn->service.s);
+    }
+    for (size_t i = 0; i < r->n_passes; i++) {
+        const struct pass *pass = &r->passes[i];
+        const struct trust_principal *who = trust_key_owner(j->pass_keys[i]);
+        if (strcmp(trust_principal_name(who), pass->from.s) != 0) {
+            return baton_fail(&j->err, BATON_E_not_permitted,
+                              "pass %zu is made in the name of %s, and is signed by %s", i + 1,
+                              pass->from.s, trust_principal_name(who));
+        }
+        if (!trust_may_pass(who, pass->to.s, r->turn->role)) {
+            return baton_fail(&j->err, BATON_E_not_permitted,
+                              "%s may not pass turns of role %s to %s", pass->from.s,
+                              role_word(r->turn->role), pass->to.s);
+        }
+    }
+    return BATON_OK;
+}
+
+static baton_code check_address(struct judgement *j)
+{
+    const struct receipt *r = j->receipt;
+    const char *at = r->turn->service.s;
+    for (size_t i = 0; i < r->n_passes; i++) {
+        if (strcmp(r->passes[i].from.s, at) != 0) {
+            return baton_fail(&j->err, BATON_E_wrong_service,
+                              "pass %zu comes from %s, but the turn was at %s", i + 1,
+                              r->passes[i].from.s, at);
+        }
+        at = r->passes[i].to.s;
+    }
+    if (strcmp(at, j->receiver->service) != 0) {
+        return baton_fail(&j->err, BATON_E_wrong_service, "the turn is addressed to %s, and this is %s",
+                          at, j->receiver->service);
+    }
+    return BATON_OK;
+}
+
+static baton_code check_partition(struct judgement *j, const struct log_record *record)
+{
+    int32_t due = log_partition_of(j->key, j->key_len, j->receiver->partitions);
+    if (record->partition != due) {
+        return baton_fail(&j->err, BATON_E_wrong_partition,
+                          "the record is on partition %d, and its key belongs on %d of %d",
+                          (int)record->partition, (int)due, (int)j->receiver->partitions);
+    }
+    return BATON_OK;
+}
+
+/* ---- time: what counts is when the log appended the record, not when it is read ---- */
+
+static baton_code check_ahead(struct judgement *j, struct wall_ms signed_at, struct wall_ms appended)
+{
+    if (signed_at.v > appended.v + AHEAD_MAX_MS) {
+        return baton_fail(&j->err, BATON_E_handoff_expired,
+                          "signed at %s, more than a day ahead of the log's %s",
+                          wall_text(signed_at).s, wall_text(appended).s);
+    }
+    return BATON_OK;
+}
+
+static baton_code check_time(struct judgement *j, struct wall_ms appended)
+{
+    const struct receipt *r = j->receipt;
+    struct wall_ms limit = r->turn->expires_at;
+    baton_code rc = check_ahead(j, r->turn->created_at, appended);
+    for (size_t i = 0; rc == BATON_OK && i < r->n_passes; i++) {
+        rc = check_ahead(j, r->passes[i].at, appended);
+        limit.v = r->passes[i].at.v + TURN_LIFE_MAX_MS;
+    }
+    if (rc == BATON_OK && appended.v > limit.v) {
+        return baton_fail(&j->err, BATON_E_handoff_expired,
+                          "appended at %s, later than %s; its origin may sign it again",
+                          wall_text(appended).s, wall_text(limit).s);
+    }
+    return rc;
+}
+
+/* ---- control records ---- */
+
+static bool may_control(const struct judgement *j)
+{
+    const struct trust_principal *who = j->receipt->signer;
+    const char *here = j->receiver->service;
+    switch (j->receipt->control->kind) {
+    case CONTROL_cancel:
+        /* Whether this turn's origin, or who operates its first service, is asked once it is known. */
+        return trust_principal_kind(who) != PRINCIPAL_service &&
+               (trust_may_operate_any(who) || trust_may_create_any(who));
+    case CONTROL_replay:
+    case CONTROL_pause:
+    case CONTROL_resume:
+        return trust_may_operate(who, here);
+    case CONTROL_renew:
+    case CONTROL_report:
+        return trust_principal_kind(who) == PRINCIPAL_service &&
+               strcmp(trust_principal_name(who), here) == 0;
+    case CONTROL_COUNT:
+        break;
+    }
+    return false;
+}
+
+static baton_code check_control(struct judgement *j, const struct log_record *record)
+{
+    const struct control *control = j->receipt->control;
+    bool by_number = control->kind == CONTROL_pause || control->kind == CONTROL_resume;
+    const char *due = by_number ? PAUSE_KEY : control->turn_id.s;
+    if (j->key_len != strlen(due) || memcmp(j->key, due, j->key_len) != 0) {
+        return baton_fail(&j->err, BATON_E_invalid_envelope, "the key of this %s must be '%s', not '%s'",
+                          control_word(control->kind), due, text_quote(j->key, j->key_len).s);
+    }
+    if (j->receiver->proof_required && !may_control(j)) {
+        return baton_fail(&j->err, BATON_E_not_permitted, "%s may not send a %s to %s",
+                          trust_principal_name(j->receipt->signer), control_word(control->kind),
+                          j->receiver->service);
+    }
+    baton_code rc = by_number ? BATON_OK : check_partition(j, record);
+    return rc != BATON_OK ? rc : check_ahead(j, control->at, record->at);
+}
+
+bool receipt_may_cancel(const struct receiver *receiver, const struct receipt *receipt,
+                        const char *origin, const char *born)
+{
+    if (!receiver->proof_required) {
+        return true;
+    }
+    const struct trust_principal *who = receipt->signer;
+    return who != NULL && trust_principal_kind(who) != PRINCIPAL_service &&
+           (strcmp(trust_principal_name(who), origin) == 0 || trust_may_operate(who, born) ||
+            trust_may_operate(who, receiver->service));
+}
+
+/* ---- the three judgements ---- */
+
+static struct judgement begin(const struct receiver *receiver, enum proof_class class,
+                              struct receipt *ret_receipt)
+{
+    BATON_PRE(receiver->trust != NULL || !receiver->proof_required);
+    struct judgement j;
+    memset(&j, 0, sizeof(j));
+    memset(ret_receipt, 0, sizeof(*ret_receipt));
+    j.receiver = receiver;
+    j.receipt = ret_receipt;
+    j.class = class;
+    return j;
+}
+
+/* A refused record keeps its code and who signed it, and nothing that could be acted on. */
+static baton_code finish(struct judgement *j, baton_code rc)
+{
+    struct receipt *r = j->receipt;
+    r->code = rc;
+    if (rc != BATON_OK) {
+        struct receipt refused;
+        memset(&refused, 0, sizeof(refused));
+        refused.code = rc;
+        refused.proven = r->proven;
+        refused.signer = r->signer;
+        refused.key_id = r->key_id;
+        refused.attempt = r->attempt;
+        size_t n = strnlen(j->err.text, sizeof(refused.note) - 1);
+        memcpy(refused.note, j->err.text, n);
+        receipt_done(r);
+        *r = refused;
+    }
+    return rc;
+}
+
+static baton_code prove(struct judgement *j)
+{
+    baton_code rc = check_keys(j);
+    if (rc == BATON_OK) {
+        rc = check_signatures(j);
+    }
+    if (rc == BATON_OK && !keep_text(j->proofs.signature, &j->receipt->signature)) {
+        rc = no_memory(j);
+    }
+    return rc;
+}
+
+/* Everything about a turn that does not depend on where and when the log took it. */
+static baton_code judge_turn(struct judgement *j)
+{
+    baton_code rc = prove(j);
+    if (rc != BATON_OK || (rc = turn_parse(j->receiver->fleet, j->value, j->value_len,
+                                           &j->receipt->turn, &j->err)) != BATON_OK ||
+        (rc = read_chain(j)) != BATON_OK || (rc = check_identity(j)) != BATON_OK ||
+        (rc = check_rights(j)) != BATON_OK) {
+        return rc;
+    }
+    return check_address(j);
+}
+
+static void take_record(struct judgement *j, const struct log_record *record)
+{
+    j->key = record->key;
+    j->key_len = record->key_len;
+    j->value = record->value;
+    j->value_len = record->value_len;
+}
+
+baton_code receipt_handoff(const struct receiver *receiver, const struct log_record *record,
+                           struct receipt *ret_receipt)
+{
+    struct judgement j = begin(receiver, PROOF_turn, ret_receipt);
+    struct headers headers;
+    baton_code rc;
+    take_record(&j, record);
+    if ((rc = check_size(&j, TURN_BYTES_MAX)) != BATON_OK ||
+        (rc = headers_read(record, receiver->proof_required, true, &headers, &j.err)) != BATON_OK) {
+        return finish(&j, rc);
+    }
+    j.proofs = headers.proofs;
+    if ((rc = judge_turn(&j)) != BATON_OK || (rc = check_partition(&j, record)) != BATON_OK ||
+        (rc = check_time(&j, record->at)) != BATON_OK) {
+        return finish(&j, rc);
+    }
+    ret_receipt->wait_claimed = headers.wait_claimed;
+    if (!keep_text(headers.traceparent, &ret_receipt->traceparent) ||
+        !keep_text(headers.history, &ret_receipt->history)) {
+        rc = no_memory(&j);
+    }
+    return finish(&j, rc);
+}
+
+baton_code receipt_control(const struct receiver *receiver, const struct log_record *record,
+                           struct receipt *ret_receipt)
+{
+    struct judgement j = begin(receiver, PROOF_control, ret_receipt);
+    struct headers headers;
+    baton_code rc;
+    take_record(&j, record);
+    if ((rc = check_size(&j, LIMIT_HANDOFF_RECORD)) != BATON_OK ||
+        (rc = headers_read(record, receiver->proof_required, false, &headers, &j.err)) != BATON_OK) {
+        return finish(&j, rc);
+    }
+    j.proofs = headers.proofs;
+    if ((rc = prove(&j)) != BATON_OK ||
+        (rc = control_parse(j.value, j.value_len, &ret_receipt->control, &j.err)) != BATON_OK) {
+        return finish(&j, rc);
+    }
+    return finish(&j, check_control(&j, record));
+}
+
+baton_code receipt_stored(const struct receiver *receiver, const char *turn_id, const void *bytes,
+                          size_t len, const char *signature, char *const *passes, size_t n_passes,
+                          struct receipt *ret_receipt)
+{
+    struct judgement j = begin(receiver, PROOF_turn, ret_receipt);
+    baton_code rc;
+    j.key = turn_id;
+    j.key_len = strlen(turn_id);
+    j.value = bytes;
+    j.value_len = len;
+    if ((rc = check_size(&j, TURN_BYTES_MAX)) != BATON_OK ||
+        (rc = proofs_read(signature, passes, n_passes, receiver->proof_required, &j.proofs,
+                          &j.err)) != BATON_OK) {
+        return finish(&j, rc);
+    }
+    return finish(&j, judge_turn(&j));
+}
