@@ -145,7 +145,7 @@ class Host:
                 self.environment[name] = os.environ[name]
         self.workers = []
         self.settings = {}
-        self.expect_role_lies = False
+        self.tampered = False  # set by tests that write to topics what a worker would not
         self.init = self.run("init", self.dir, cwd=folder).ok()
         with open(os.path.join(self.dir, "baton.yaml"), encoding="utf-8") as file:
             self.first_configuration = file.read()
@@ -373,6 +373,8 @@ class Host:
                 os.kill(pid, signal.SIGKILL)
         assert not stuck, f"did not stop within 10 s: {stuck}\n{self.all_logs()}"
         self.check_calls()
+        if not self.tampered and os.path.exists(self.log.path):
+            self.check_topics()
 
     def describe(self):
         names = []
@@ -383,6 +385,29 @@ class Host:
             except OSError:
                 pass
         return names
+
+    def check_topics(self):
+        """I1 to I4 over what the topics hold: one role, one live attempt, one end for each turn."""
+        roles, ends = {}, {}
+        log = self.log
+        for topic in log.topics():
+            for record in log.records(topic):
+                if not record.value or not topic.startswith((f"{self.prefix}.turns.", f"{self.prefix}.outcomes")) or \
+                        record.key.startswith(b"~"):
+                    continue
+                state = record.json()
+                if state.get("role"):
+                    assert roles.setdefault(state["turn_id"], state["role"]) == state["role"], f"I1: {record}"
+                if topic.startswith(f"{self.prefix}.turns."):
+                    live = [one for one in state["attempts"] if one["state"] in ("queued", "running")]
+                    closed = state["state"] in ("completed", "cancelled", "delegated", "parked")
+                    assert len(live) == (0 if closed else 1), f"I2, I3: {record}"
+                    assert ("handoff" in state) == (state["state"] in ("queued", "running", "parked")), f"{record}"
+                elif state["event"] == "completed":
+                    assert state["turn_id"] not in ends, f"I4: two ends: {record} and {ends[state['turn_id']]}"
+                    ends[state["turn_id"]] = record
+        for call in self.calls():
+            assert roles.get(call["turn"], call["role"]) == call["role"], f"I1: called under another role: {call}"
 
     def check_calls(self):
         seen, roles = {}, {}

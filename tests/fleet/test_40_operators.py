@@ -1,0 +1,351 @@
+"""Dead letters, replay, cancel (DESIGN "Operators"): same turn, same role, next attempt."""
+import json
+import os
+import time
+
+import pytest
+
+import proof
+from host import SLOW, wait_until
+
+
+def park(host, role="arbiter", task="t-1", service="alpha", worker_id="w1"):
+    """A turn that every attempt failed, its worker running on."""
+    host.plan(default=[{"class": "bad_request"}, {}])
+    turn = host.published(service, role, task)
+    worker = host.worker(service, worker_id)
+    host.ends(turn, "parked")
+    return turn, worker
+
+
+@pytest.mark.parametrize("role", ["owner", "reviewer", "arbiter"])
+def test_r39_parked_and_replayed_keeps_the_role(host, role):
+    """R-39, R-24: the dead letter names the role; the replay is the next attempt under the same one."""
+    turn, _ = park(host, role)
+    letter, = host.letters()
+    assert (letter["turn_id"], letter["role"]) == (turn, role)
+    done = host.replay(turn)
+    assert done.status == 0, done
+    shown = host.ends(turn, "completed")
+    assert shown["role"] == role and [one["no"] for one in shown["attempts"]] == [1, 2]
+    assert [(call["attempt"], call["role"]) for call in host.calls()] == [(1, role), (2, role)]
+
+
+def test_r39_with_the_worker_down_meanwhile(host):
+    turn, worker = park(host)
+    worker.stop()
+    done = host.run("dlq", "replay", turn, "--timeout", "1", "--json")
+    assert done.status in (0, 2, 8), done
+    if done.status == 2:
+        host.replay(turn)
+    host.worker("alpha", "w1")
+    assert host.ends(turn, "completed")["role"] == "arbiter"
+
+
+def test_r24_replay_takes_no_role(host):
+    turn, _ = park(host)
+    assert host.replay(turn, "--role", "owner").status == 2
+    assert len(host.calls()) == 1
+
+
+def test_d19_replaying_twice_is_one_replay(host):
+    """D19: the second replay of the same letter finds the turn in another state; a completed turn is refused."""
+    turn, _ = park(host)
+    host.plan(default=[{"class": "bad_request"}, {"sleep": 1}])
+    first, second = host.replay(turn), host.replay(turn)
+    assert first.status == 0, first
+    assert second.status in (0, 6), second
+    host.ends(turn, "completed")
+    third = host.replay(turn)
+    assert third.status == 6, third
+    time.sleep(0.3)
+    assert len(host.calls()) == 2
+
+
+def test_d19_the_same_control_record_twice_is_one_replay(host):
+    turn, _ = park(host)
+    record = proof.control("baton", host.fleet, host.key(host.identity), "alpha", "replay", turn, attempt=1, to="", again=False)
+    for _ in range(3):
+        host.log.append(record)
+    host.ends(turn, "completed")
+    host.log.append(record)
+    done = host.published("alpha", "owner", "t-after")
+    host.ends(done, "parked")
+    assert len(host.calls(turn=turn)) == 2
+
+
+def test_d19_the_budget_of_replays(fresh):
+    """Three replays; then refused, and with --again once more."""
+    host = fresh.configure({"alpha": None})
+    host.plan(default=[{"class": "bad_request"}])
+    turn = host.published("alpha", "reviewer", "t-1")
+    host.worker("alpha")
+    host.ends(turn, "parked")
+    for n in range(3):
+        assert host.replay(turn).status == 0
+        host.called(n + 2)
+        wait_until(lambda: host.state(turn) == "parked", what="the turn to be parked again")
+    done = host.replay(turn)
+    assert done.status == 6, done
+    assert len(host.calls()) == 4
+    assert host.replay(turn, "--again").status == 0
+    host.called(5)
+    host.ends(turn, "parked")
+    assert {call["role"] for call in host.calls()} == {"reviewer"}
+
+
+def test_e22_a_replay_to_another_service_passes_the_turn_on(fresh):
+    """A replay with a target passes the turn to a service that serves the role, never back."""
+    host = fresh.configure({"alpha": None, "beta": None}, roles={"reviewer": {"chain": ["alpha", "beta"]}})
+    host.plan(services={"alpha": [{"class": "bad_request"}]}, default=[{}])
+    turn = host.published("alpha", "reviewer", "t-1")
+    host.worker("alpha")
+    host.worker("beta")
+    shown = wait_until(lambda: host.show(turn) if host.state(turn) in ("parked",) else None, what="the turn to be parked")
+    done = host.replay(turn, "--to", "beta")
+    assert done.status == 0, done
+    host.called(1, fake_service="beta")
+    call, = host.calls(fake_service="beta")
+    assert call["role"] == "reviewer" and call["attempt"] == 2 and call["turn"] == turn
+    wait_until(lambda: "completed" in host.run("turns", "show", turn, "--json").out, what="the end at beta")
+    assert shown["role"] == "reviewer"
+    assert host.replay(turn, "--to", "alpha").status in (4, 6)
+
+
+def test_d05_dead_letters_are_listed_shown_and_chosen(host):
+    host.plan(default=[{"class": "bad_request"}], tasks={"t-auth": [{"class": "auth"}]})
+    turns = {task: host.published("alpha", "reviewer", task) for task in ("t-1", "t-2", "t-auth")}
+    host.drain()
+    letters = host.letters()
+    assert {letter["turn_id"] for letter in letters} == set(turns.values())
+    assert all(letter["role"] == "reviewer" and letter["code"] for letter in letters)
+    assert host.letters("--service", "beta") == []
+    shown = host.run("dlq", "show", turns["t-1"], "--json").ok()
+    assert turns["t-1"] in shown.out and "bad_request" in shown.out
+    text = host.run("dlq", "list").ok().out
+    assert turns["t-1"][:8] in text
+
+
+def test_c03_dead_letters_keep_empty_and_null_apart(host):
+    """C03: null, empty key and value go through the dead-letter topic unchanged."""
+    host.worker("alpha")
+    topic = host.topic("handoff")
+    for key, value in ((None, None), (b"", b""), (None, b""), (b"", None), (b"k", None), (None, b"v")):
+        host.log.append(proof.Record(topic, key, value, [("x", None), ("y", b"")]), partition=0)
+    wait_until(lambda: len(host.log.records(host.topic("dlq"))) == 6, what="six letters")
+    letters = host.log.records(host.topic("dlq"))
+    assert [(one.key, one.value) for one in letters] == \
+        [(None, None), (b"", b""), (None, b""), (b"", None), (b"k", None), (None, b"v")]
+    for letter in letters:
+        kept = dict(letter.headers)
+        assert kept["x"] is None and kept["y"] == b"", "headers stay as they were"
+    assert host.calls() == []
+
+
+def test_d01_dead_letters_have_their_context(host):
+    """Where it came from and why, in headers that other tools read (KIP-1191) and ours."""
+    host.worker("alpha")
+    partition, offset = host.log.append(proof.Record(host.topic("handoff"), b"k", b"{", []))
+    letter = wait_until(lambda: host.log.records(host.topic("dlq")), what="the letter")[0]
+    headers = {name: (data or b"").decode("utf-8", "replace") for name, data in letter.headers}
+    assert headers["baton-code"] in ("bad_signature", "invalid_envelope")
+    assert host.topic("handoff") in headers.values() and str(offset) in headers.values() and str(partition) in headers.values()
+
+
+# ---- cancel ----
+
+def test_r43_cancel_a_running_turn(host):
+    """R-43: its executor is killed first; the turn says who and why."""
+    host.plan(default=[{"hang": True}])
+    turn = host.published()
+    host.worker("alpha")
+    call, = host.called(1)
+    done = host.cancel(turn, reason="wrong branch")
+    assert done.status == 0, done
+    shown = host.ends(turn, "cancelled")
+    assert "wrong branch" in json.dumps(shown) and host.identity in json.dumps(shown)
+    assert not os.path.exists(f"/proc/{call['pid']}"), "killed before it is cancelled"
+    assert shown["attempts"][0]["state"] == "cancelled"
+
+
+def test_cancel_a_queued_and_a_parked_turn(host):
+    host.plan(tasks={"t-queued": [{"class": "rate_limited", "retry_after_ms": 60000}], "t-parked": [{"class": "bad_request"}]})
+    queued, parked = host.published("alpha", "owner", "t-queued"), host.published("alpha", "owner", "t-parked")
+    host.worker("alpha")
+    host.ends(queued, "queued")
+    host.ends(parked, "parked")
+    for turn in (queued, parked):
+        assert host.cancel(turn).status == 0
+        host.ends(turn, "cancelled")
+    assert host.replay(parked).status == 6
+    assert len(host.calls()) == 2
+
+
+def test_cancel_before_its_handoff(host):
+    """Rule 28: a cancel of a turn that the log does not know is kept, and settles the handoff that comes later."""
+    members = host.turn()
+    key = host.key(host.identity)
+    host.worker("alpha")
+    host.log.append(proof.control("baton", host.fleet, key, "alpha", "cancel", members["turn_id"], reason="changed my mind"))
+    topic = host.topic("turns")
+    wait_until(lambda: any(one.key.startswith(b"~cancel.") for one in host.log.records(topic)), what="the note")
+    host.log.append(host.handoff(members))
+    host.ends(members["turn_id"], "cancelled")
+    assert host.calls() == []
+
+
+def test_rule_28_a_cancel_by_who_may_not_is_dropped(host):
+    """A note by somebody without the right does not settle the handoff."""
+    key = host.principal("mallory", "kind: program\ncreate: {alpha: [owner]}\n")
+    members = host.turn(role="reviewer")
+    host.worker("alpha")
+    host.log.append(proof.control("baton", host.fleet, key, "alpha", "cancel", members["turn_id"], reason="because"))
+    time.sleep(0.3 * SLOW)
+    host.log.append(host.handoff(members))
+    assert host.ends(members["turn_id"], "completed")["role"] == "reviewer"
+
+
+def test_e28_a_cancel_touches_one_turn(host):
+    host.plan(default=[{"until": host.fake + "/go"}])
+    first, second = host.published("alpha", "owner", "t-1"), host.published("alpha", "owner", "t-2")
+    host.worker("alpha")
+    host.called(2)
+    host.cancel(first).ok()
+    host.ends(first, "cancelled")
+    assert host.state(second) == "running"
+    open(host.fake + "/go", "w", encoding="ascii").close()
+    host.ends(second, "completed")
+
+
+def test_e27_cancel_twice_and_of_a_completed_turn(host):
+    host.plan(default=[{}], tasks={"t-2": [{"class": "rate_limited", "retry_after_ms": 60000}]})
+    completed, queued = host.published("alpha", "owner", "t-1"), host.published("alpha", "owner", "t-2")
+    host.worker("alpha")
+    host.ends(completed, "completed")
+    host.ends(queued, "queued")
+    assert host.cancel(completed).status == 6
+    assert host.state(completed) == "completed"
+    assert host.cancel(queued).status == 0
+    host.ends(queued, "cancelled")
+    assert host.cancel(queued).status in (0, 6)
+
+
+def test_a_cancel_needs_a_reason(host):
+    turn = host.published()
+    assert host.run("turns", "cancel", turn).status == 2
+    assert host.run("turns", "cancel", turn, "--reason", "").status == 2
+    host.drain()
+    assert host.state(turn) == "completed"
+
+
+# ---- X21, X22, X23 ----
+
+@pytest.fixture
+def running(host):
+    host.plan(default=[{"until": host.fake + "/go"}], tasks={"t-parked": [{"class": "bad_request"}, {}]})
+    turn = host.published("alpha", "reviewer", "t-1")
+    parked = host.published("alpha", "reviewer", "t-parked")
+    host.worker("alpha", "w1")
+    host.called(2)
+    host.ends(parked, "parked")
+    yield host, turn, parked
+    open(host.fake + "/go", "w", encoding="ascii").close()
+
+
+@pytest.mark.parametrize("who, code", [("unsigned", "bad_signature"), ("stranger", "unknown_key"), ("service", "not_permitted"),
+                                       ("other service", "not_permitted"), ("operator of beta", "not_permitted"),
+                                       ("another class", "bad_signature")])
+def test_x21_cancel_and_replay_by_who_may_not(running, who, code):
+    """X21: without key, by a service, by an operator of another service: dead-lettered, the turns go on."""
+    host, turn, parked = running
+    key = {"stranger": proof.Key.new, "service": lambda: host.key("alpha"), "other service": lambda: host.key("beta"),
+           "operator of beta": lambda: host.principal("bob", "kind: person\noperate: [beta]\n")}.get(
+               who, lambda: host.key(host.identity))()
+    records = [proof.control("baton", host.fleet, key, "alpha", "cancel", turn, reason="because"),
+               proof.control("baton", host.fleet, key, "alpha", "replay", parked, attempt=1, to="", again=False)]
+    for record in records:
+        if who == "unsigned":
+            record.headers = []
+        if who == "another class":
+            record.headers = [("baton-sig", proof.proof(key, host.fleet, "turn", record.key, record.value).encode())]
+        host.log.append(record)
+
+    def codes():
+        return [letter.header("baton-code") for letter in host.log.records(host.topic("dlq")) if b'"kind"' in (letter.value or b"")]
+
+    if who == "operator of beta":
+        # its cancel may be of a turn that it created, so it is judged with the turn: no effect, letter or not
+        wait_until(lambda: codes().count(code) >= 1, what=lambda: f"a letter {code}: {codes()}")
+    else:
+        wait_until(lambda: codes().count(code) >= 2, what=lambda: f"two letters {code}: {codes()}")
+    time.sleep(0.2)
+    assert host.state(turn) == "running" and host.state(parked) == "parked"
+    assert len(host.calls()) == 2
+
+
+def test_x22_old_control_records_have_no_effect(host):
+    """X22: a replay and a cancel that were obeyed once are nothing the second time."""
+    turn, _ = park(host, "reviewer")
+    key = host.key(host.identity)
+    replay = proof.control("baton", host.fleet, key, "alpha", "replay", turn, attempt=1, to="", again=False)
+    host.plan(default=[{"class": "bad_request"}])
+    host.log.append(replay)
+    host.called(2)
+    wait_until(lambda: host.show(turn)["attempts"][-1]["state"] == "failed", what="attempt 2 to fail")
+    host.log.append(replay)  # names attempt 1, the turn is parked at 2
+    cancel = proof.control("baton", host.fleet, key, "alpha", "cancel", turn, reason="enough")
+    host.log.append(cancel)
+    host.ends(turn, "cancelled")
+    host.log.append(cancel)
+    host.log.append(replay)
+    last = host.published("alpha", "owner", "t-last")
+    host.ends(last, "parked")
+    assert host.state(turn) == "cancelled" and len(host.calls(turn=turn)) == 2
+
+
+@pytest.mark.parametrize("what", ["not claimed", "old token", "other service"])
+def test_x23_reports_without_the_token(running, what):
+    """X23: a report for an attempt not claimed, with an old token, or by another service changes nothing."""
+    host, turn, _ = running
+    key = host.key("beta" if what == "other service" else "alpha")
+    record = proof.control("baton", host.fleet, key, "alpha", "report", turn, attempt=2 if what == "not claimed" else 1,
+                           boot="0" * 32, result={"verdict": "approve", "summary": "forged"})
+    record.json()["class"] = None
+    host.log.append(record)
+    time.sleep(0.5 * SLOW)
+    shown = host.show(turn)
+    assert shown["state"] == "running" and shown["verdict"] is None
+
+
+def test_x22_renewals_of_a_dead_holder_in_a_loop(host):
+    """X22: renewals signed with the service's own key for a dead boot do not keep an attempt alive for ever."""
+    host.plan(default=[{"hang": True}, {}])
+    turn = host.published("alpha", "reviewer", "t-1")
+    first = host.worker("alpha", "w1")
+    host.called(1)
+    record = next(one for one in host.log.records(host.topic("turns")) if one.key == turn.encode()).json()
+    first.kill()
+    host.worker("alpha", "w2")
+    started = time.monotonic()
+    seq = 0
+    key = host.key("alpha")
+    renew = proof.control("baton", host.fleet, key, "alpha", "renew", turn, attempt=1, boot=record["lease"]["boot"], seq=1)
+    while host.state(turn) != "completed":
+        host.log.append(renew)  # always the same one
+        seq += 1
+        time.sleep(0.2)
+        assert time.monotonic() - started < 20 * SLOW, host.all_logs()
+    assert host.show(turn)["attempts"][0]["class"] == "lost"
+
+
+def test_pause_and_resume_of_a_service(host):
+    """A pause written by who operates the service: handoffs wait, control goes on; resume lets them run."""
+    words = host.run("services", "pause", "alpha", "--reason", "maintenance", "--json")
+    if words.status == 2:
+        pytest.skip("services pause is not there yet")
+    host.worker("alpha")
+    turn = host.published()
+    time.sleep(1)
+    assert not host.calls()
+    host.run("services", "resume", "alpha", "--reason", "done", "--json").ok()
+    host.ends(turn, "completed")
