@@ -1,0 +1,272 @@
+/*
+ * Is this our file, in a place where a log may lie? Called by open.c before anything is read of it.
+ *
+ * Place: a folder and a file of this user that nobody else may open, on a file system of this host.
+ * Content: our application id, no newer version, and exactly the schema that schema.sql gives, so
+ * that no trigger or view that somebody planted runs in our transactions (attack X20).
+ */
+#include "common/base/check.h"
+#include "common/log/local/internal.h"
+#include "common/log/local/file.h"
+#include "common/log/local/schema.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+static const struct {
+    uint64_t magic;
+    const char *name;
+} remote_systems[] = {
+    {0x6969, "nfs"},       {0x517b, "smb"},       {0xff534d42, "cifs"},  {0xfe534d42, "smb2"},
+    {0x5346414f, "afs"},   {0x6b414653, "afs"},   {0x73757245, "coda"},  {0x01021997, "9p"},
+    {0x00c36400, "ceph"},  {0x47504653, "gpfs"},  {0x0bd00bd0, "lustre"}, {0x7461636f, "ocfs2"},
+    {0x01161970, "gfs2"},  {0x19830326, "beegfs"}, {0x013111a8, "ibrix"}, {0xaad7aaea, "panfs"},
+};
+
+#define FUSE_MAGIC 0x65735546
+
+bool file_system_is_remote(uint64_t magic, const char *mount_type)
+{
+    for (size_t i = 0; i < COUNT_OF(remote_systems); i++) {
+        if (remote_systems[i].magic == magic) {
+            return true;
+        }
+    }
+    /* Behind FUSE is anything: only what is known to be of this host is let through. */
+    return magic == FUSE_MAGIC && strcmp(mount_type, "fuseblk") != 0 &&
+           strcmp(mount_type, "fuse.fuse-overlayfs") != 0;
+}
+
+/* The type of the mount with that device, as /proc/self/mountinfo names it; "" if it is not found. */
+static void mount_type_of(dev_t device, char *ret_type, size_t size)
+{
+    char line[4096];
+    char wanted[32];
+    FILE *file = fopen("/proc/self/mountinfo", "re");
+    ret_type[0] = '\0';
+    if (file == NULL) {
+        return;
+    }
+    snprintf(wanted, sizeof(wanted), " %u:%u ", major(device), minor(device));
+    while (fgets(line, sizeof(line), file) != NULL) {
+        char *type = strstr(line, wanted) != NULL ? strstr(line, " - ") : NULL;
+        if (type != NULL) {
+            type += 3;
+            type[strcspn(type, " \n")] = '\0';
+            snprintf(ret_type, size, "%s", type);
+            break;
+        }
+    }
+    fclose(file);
+}
+
+static baton_code check_private(const char *path, const struct stat *st, const char *mode_hint,
+                                struct baton_error *err)
+{
+    if (st->st_uid != geteuid()) {
+        return baton_fail(err, BATON_E_bad_config,
+                          "%s: belongs to uid %u and this program runs as uid %u: run it as the "
+                          "user whose log it is",
+                          path, st->st_uid, geteuid());
+    }
+    if ((st->st_mode & 077) != 0) {
+        return baton_fail(err, BATON_E_bad_config,
+                          "%s: mode %04o lets others in: `chmod %s %s`", path,
+                          st->st_mode & 07777, mode_hint, path);
+    }
+    return BATON_OK;
+}
+
+static baton_code check_folder(const char *folder, struct baton_error *err)
+{
+    struct stat st;
+    struct statfs fs;
+    char type[64] = "";
+
+    if (stat(folder, &st) != 0 || statfs(folder, &fs) != 0) {
+        return baton_fail(err,
+                          errno == ENOENT ? BATON_E_service_unavailable : BATON_E_bad_config,
+                          "%s: there is no log here: %m; `baton init` or `baton topics apply` makes "
+                          "one",
+                          folder);
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        return baton_fail(err, BATON_E_bad_config, "%s: is no folder", folder);
+    }
+    if ((uint64_t)(uint32_t)fs.f_type == FUSE_MAGIC) {
+        mount_type_of(st.st_dev, type, sizeof(type));
+    }
+    if (file_system_is_remote((uint64_t)(uint32_t)fs.f_type, type)) {
+        return baton_fail(err, BATON_E_bad_config,
+                          "%s: lies on a network file system (type %08x %s), where locks and shared "
+                          "memory do not hold: set local.path to a disk of this host, or use Kafka",
+                          folder, (unsigned)fs.f_type, type);
+    }
+    return check_private(folder, &st, "700", err);
+}
+
+static baton_code check_file(const char *path, bool may_miss, struct baton_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) {
+        if (errno == ENOENT && may_miss) {
+            return BATON_OK;
+        }
+        return baton_fail(err,
+                          errno == ENOENT ? BATON_E_service_unavailable : BATON_E_bad_config,
+                          "%s: there is no log here: %m; `baton init` or `baton topics apply` makes "
+                          "one",
+                          path);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return baton_fail(err, BATON_E_bad_config, "%s: is no regular file", path);
+    }
+    return check_private(path, &st, "600", err);
+}
+
+baton_code file_check_folder_of(const char *path, struct baton_error *err)
+{
+    char *copy = strdup(path);
+    if (copy == NULL) {
+        return baton_fail(err, BATON_E_no_memory, "%s: out of memory", path);
+    }
+    baton_code rc = check_folder(dirname(copy), err);
+    free(copy);
+    return rc;
+}
+
+baton_code file_check_place(const char *path, struct baton_error *err)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm"};
+    baton_code rc = file_check_folder_of(path, err);
+    for (size_t i = 0; rc == BATON_OK && i < COUNT_OF(suffixes); i++) {
+        char *name = NULL;
+        if (asprintf(&name, "%s%s", path, suffixes[i]) < 0) {
+            return baton_fail(err, BATON_E_no_memory, "%s: out of memory", path);
+        }
+        rc = check_file(name, i > 0, err);
+        free(name);
+    }
+    return rc;
+}
+
+baton_code file_is_empty(struct db *db, bool *ret_empty, struct baton_error *err)
+{
+    int64_t application = 0;
+    int64_t version = 0;
+    int64_t objects = 0;
+    baton_code rc;
+    if ((rc = db_pragma_int(db, "PRAGMA application_id", &application, err)) != BATON_OK ||
+        (rc = db_pragma_int(db, "PRAGMA user_version", &version, err)) != BATON_OK ||
+        (rc = db_pragma_int(db, "SELECT count(*) FROM sqlite_schema", &objects, err)) != BATON_OK) {
+        return rc;
+    }
+    *ret_empty = application == 0 && version == 0 && objects == 0;
+    return BATON_OK;
+}
+
+baton_code file_migrate(struct db *db, int64_t version, struct baton_error *err)
+{
+    char pragmas[96];
+    baton_code rc = BATON_OK;
+    for (; rc == BATON_OK && version < LOCAL_SCHEMA_SQL_COUNT; version++) {
+        rc = db_script(db, local_schema_sql_names[version], local_schema_sql[version], err);
+    }
+    snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id = %d; PRAGMA user_version = %d;",
+             FILE_APPLICATION_ID, LOCAL_SCHEMA_SQL_COUNT);
+    return rc != BATON_OK ? rc : db_script(db, "version", pragmas, err);
+}
+
+int file_version_now(void)
+{
+    return LOCAL_SCHEMA_SQL_COUNT;
+}
+
+baton_code file_version(struct db *db, int64_t *ret_version, struct baton_error *err)
+{
+    int64_t application = 0;
+    int64_t version = 0;
+    baton_code rc;
+    if ((rc = db_pragma_int(db, "PRAGMA application_id", &application, err)) != BATON_OK ||
+        (rc = db_pragma_int(db, "PRAGMA user_version", &version, err)) != BATON_OK) {
+        return rc;
+    }
+    if (application != FILE_APPLICATION_ID) {
+        return baton_fail(err, BATON_E_store_failed,
+                          "%s: is no log of Baton (application id %08llx): point local.path at "
+                          "another file",
+                          db->path, (unsigned long long)application);
+    }
+    if (version > LOCAL_SCHEMA_SQL_COUNT) {
+        return baton_fail(err, BATON_E_store_failed,
+                          "%s: was written by a newer program (version %lld, this one knows %d): "
+                          "install that one",
+                          db->path, (long long)version, LOCAL_SCHEMA_SQL_COUNT);
+    }
+    *ret_version = version;
+    return BATON_OK;
+}
+
+static baton_code differs(const struct db *db, const char *what, const struct stmt *stmt,
+                          struct baton_error *err)
+{
+    return baton_fail(err, BATON_E_store_failed,
+                      "%s: its schema is not ours: %s %s `%s`: somebody has changed the file; keep "
+                      "it as evidence and begin a new log, or restore a copy",
+                      db->path, what, stmt_get_text(stmt, 0), stmt_get_text(stmt, 1));
+}
+
+/* Walks both sorted lists and names the first difference. */
+static baton_code compare_schemas(struct db *db, struct db *expected, struct baton_error *err)
+{
+    struct stmt ours = db_stmt(expected, SCHEMA_LIST);
+    struct stmt theirs = db_stmt(db, SCHEMA_LIST);
+    baton_code rc = BATON_OK;
+    bool more = true;
+
+    while (rc == BATON_OK && more) {
+        bool row = false;
+        if ((rc = stmt_step(&ours, &more, err)) != BATON_OK ||
+            (rc = stmt_step(&theirs, &row, err)) != BATON_OK) {
+            break;
+        }
+        if (!more && !row) {
+            break;
+        }
+        if (!row) {
+            rc = differs(db, "it lacks", &ours, err);
+        } else if (!more) {
+            rc = differs(db, "it has", &theirs, err);
+        } else if (strcmp(stmt_get_text(&ours, 0), stmt_get_text(&theirs, 0)) != 0 ||
+                   strcmp(stmt_get_text(&ours, 1), stmt_get_text(&theirs, 1)) != 0 ||
+                   strcmp(stmt_get_text(&ours, 2), stmt_get_text(&theirs, 2)) != 0) {
+            rc = differs(db, "it has", &theirs, err);
+        }
+    }
+    stmt_reset(&ours);
+    stmt_reset(&theirs);
+    return rc;
+}
+
+baton_code file_check_schema(struct db *db, struct baton_error *err)
+{
+    struct db expected;
+    baton_code rc = db_open(&expected, ":memory:", DB_existing, local_sql, local_sql_names,
+                            LOCAL_SQL_COUNT, err);
+    if (rc != BATON_OK) {
+        return rc;
+    }
+    rc = file_migrate(&expected, 0, err);
+    if (rc == BATON_OK) {
+        rc = compare_schemas(db, &expected, err);
+    }
+    db_close(&expected);
+    return rc;
+}
