@@ -153,9 +153,10 @@ static baton_code next_in_round(struct engine *engine, struct engine_event *ret_
 /* Sleeps until the member, the mail or a time wants something. */
 static void wait_for_something(struct engine *engine, struct mono_ms until)
 {
-    struct pollfd fds[2] = {
+    struct pollfd fds[3] = {
         {.fd = log_member_fd(engine->member), .events = POLLIN},
         {.fd = mailbox_fd(engine->spec.mail), .events = POLLIN},
+        {.fd = engine->spec.wake_fd, .events = POLLIN},
     };
     int64_t now = mono_now().v;
     int64_t ms = until.v - now;
@@ -172,8 +173,14 @@ static void wait_for_something(struct engine *engine, struct mono_ms until)
         ms = heartbeat;
     }
     if (ms > 0) {
-        (void)poll(fds, 2, (int)ms);
+        (void)poll(fds, COUNT_OF(fds), (int)ms);
     }
+}
+
+static bool woken(const struct engine *engine)
+{
+    struct pollfd fd = {.fd = engine->spec.wake_fd, .events = POLLIN};
+    return fd.fd >= 0 && poll(&fd, 1, 0) == 1;
 }
 
 static baton_code next_between(struct engine *engine, struct engine_event *ret_event, bool *ret_given,
@@ -190,6 +197,11 @@ static baton_code next_between(struct engine *engine, struct engine_event *ret_e
         engine->work = true;
         ret_event->kind = ENGINE_mail;
         ret_event->mail = mail;
+        *ret_given = true;
+        return BATON_OK;
+    }
+    if (woken(engine)) {
+        ret_event->kind = ENGINE_wake;
         *ret_given = true;
         return BATON_OK;
     }
@@ -277,13 +289,11 @@ int64_t engine_position(const struct engine *engine, int input, int32_t partitio
 
 bool engine_drained(const struct engine *engine)
 {
-    bool any = false;
     for (size_t p = 0; p < LOG_PARTITIONS_MAX; p++) {
         const struct part *part = &engine->parts[p];
         if (part->state == PART_none) {
             continue;
         }
-        any = true;
         for (int input = 0; input < LOG_INPUTS; input++) {
             const struct feed *feed = &part->feeds[input];
             if (part->state != PART_owned || feed->at < feed->batch.count || !feed->at_end) {
@@ -291,7 +301,7 @@ bool engine_drained(const struct engine *engine)
             }
         }
     }
-    return any;
+    return engine->joined;
 }
 
 size_t engine_partitions(const struct engine *engine, int32_t *ret_partitions)

@@ -46,12 +46,14 @@ struct engine_spec {
     int64_t heartbeat_ms;
     struct receiver receiver; /* for the proofs of both inputs; trust is set by engine_trust */
     int verify_threads;       /* helpers beside the engine; 0: verify on the engine's thread */
-    struct mailbox *mail;     /* of executors and signals; borrowed */
+    struct mailbox *mail;     /* of executors; borrowed */
+    int wake_fd;              /* readable: the caller has something to say (ENGINE_wake); -1: none */
 };
 
 enum engine_event_kind {
     ENGINE_none,      /* nothing within the time given */
     ENGINE_mail,      /* a message of the mailbox: the caller's now */
+    ENGINE_wake,      /* wake_fd is readable: read it */
     ENGINE_restoring, /* a partition was assigned: answer with engine_restore_from */
     ENGINE_fold,      /* records of the state topic, to be folded; owner's notes too */
     ENGINE_assigned,  /* restored, and the owner record is committed: decide about what is open */

@@ -192,12 +192,24 @@ void intake_committed(struct engine *engine)
     engine->eof_since.v = 0;
 }
 
-/* The batch was dropped: what it took is given again. */
+static void judge_again(struct engine *engine, struct feed *feed, int input, size_t from, size_t to)
+{
+    struct judging judging = {&engine->spec.receiver, feed, input};
+    for (size_t i = from; i < to; i++) {
+        receipt_done(&feed->receipts[i]);
+        memset(&feed->receipts[i], 0, sizeof(feed->receipts[i]));
+        judge(&judging, i);
+    }
+}
+
+/* The batch was dropped: what it took is given again, judged again (the caller may have taken the turns
+ * out of its receipts). */
 void intake_rewind(struct engine *engine)
 {
     for (size_t p = 0; p < LOG_PARTITIONS_MAX; p++) {
         for (int input = 0; input < LOG_INPUTS; input++) {
             struct feed *feed = &engine->parts[p].feeds[input];
+            judge_again(engine, feed, input, feed->safe, feed->at);
             feed->taken = feed->committed;
             feed->at = feed->safe;
         }
@@ -224,13 +236,7 @@ void engine_trust(struct engine *engine, const struct trust *trust)
     for (size_t p = 0; p < LOG_PARTITIONS_MAX; p++) {
         for (int input = 0; input < LOG_INPUTS; input++) {
             struct feed *feed = &engine->parts[p].feeds[input];
-            if (feed->receipts == NULL) {
-                continue;
-            }
-            drop_receipts(feed, 0);
-            memset(feed->receipts, 0, feed->batch.count * sizeof(*feed->receipts));
-            struct judging judging = {&engine->spec.receiver, feed, input};
-            verify_run(engine->verify, feed->batch.count, judge, &judging);
+            judge_again(engine, feed, input, feed->at, feed->batch.count);
         }
     }
 }

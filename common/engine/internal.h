@@ -74,6 +74,7 @@ struct engine {
     enum phase phase;
     bool work;     /* something happened that a round should look at */
     bool stopping; /* the first input is not read any more */
+    bool joined;   /* the group has answered once, if only with no partition */
     size_t capacity;
     size_t given;        /* records of the first input in this round */
     int32_t next_part;   /* fairness: where the round begins */

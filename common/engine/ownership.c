@@ -59,6 +59,7 @@ baton_code ownership_poll(struct engine *engine, struct engine_event *ret_event,
     case LOG_EVENT_assigned:
         FAULT_POINT(restore_begin);
         engine->generation = event.generation;
+        engine->joined = true;
         for (size_t i = 0; i < event.count; i++) {
             part_clear(&engine->parts[event.partitions[i]]);
             engine->parts[event.partitions[i]].state = PART_waiting;

@@ -216,6 +216,8 @@ static baton_code turn_from(const char *fleet, const struct json_doc *doc, struc
         (rc = payload_check(v[T_payload], err)) != BATON_OK) {
         return rc;
     }
+    turn->payload_by_reference =
+        v[T_payload] != NULL && json_member(v[T_payload], "ref") != NULL;
     fill(v, turn);
     if ((rc = check_meaning(fleet, v, turn, err)) != BATON_OK) {
         return rc;

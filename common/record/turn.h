@@ -42,6 +42,7 @@ struct turn {
     char *place;           /* NULL: absent */
     struct json_span data; /* raw JSON object, into bytes */
     struct json_span payload;
+    bool payload_by_reference; /* {media_type, ref, sha256, size}: the bytes are elsewhere */
 };
 
 /* What a publisher says; the rest (version, id, times) is made by turn_encode. */
