@@ -38,7 +38,7 @@ def main():
             if bad:
                 failed += 1
                 failures.append(f"---- {name}")
-                failures += [f"{part.get('message') or ''}\n{part.text or ''}" for part in bad]
+                failures += [part.text or part.get("message") or "" for part in bad]
             elif left:
                 skipped += 1
                 skips.append(f"{name}: {left[0].get('message')}")

@@ -183,7 +183,10 @@ def check_pipeline_maps(root):
                 continue
             for path in re.findall(r"[\w.-]+(?:/[\w.-]+)+", match.group(2)):
                 path = path.rstrip(".")
-                if not any(os.path.exists(os.path.join(root, path + end)) for end in ("", ".c", ".h")):
+                places = [root, os.path.join(root, os.path.dirname(name))] + \
+                    [os.path.join(root, part, "include") for part in PRODUCT]
+                if not any(os.path.exists(os.path.join(place, path + end))
+                           for place in places for end in ("", ".c", ".h")):
                     yield f"{name}:{number}: {match.group(1)}: names {path}, which is not there"
 
 
