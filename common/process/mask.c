@@ -253,9 +253,10 @@ void mask_free(struct mask *mask)
     free(mask);
 }
 
-bool mask_empty(const struct mask *mask)
+const struct mask *mask_nothing(void)
 {
-    return mask->count == 0;
+    static const struct mask nothing;
+    return &nothing;
 }
 
 /* ---- search ---- */

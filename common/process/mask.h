@@ -26,8 +26,8 @@ struct mask;
 struct mask *mask_new(const char *const *secrets, size_t n);
 /* Clears the copies. Accepts NULL. */
 void mask_free(struct mask *mask);
-/* Nothing is masked? */
-bool mask_empty(const struct mask *mask);
+/* One that masks nothing: where there are no secrets. Never freed. */
+const struct mask *mask_nothing(void);
 
 /* Appends bytes to out, masked, as one whole text. */
 void mask_add(const struct mask *mask, const void *bytes, size_t len, struct buf *out);

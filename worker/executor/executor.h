@@ -31,10 +31,9 @@
 struct mailbox;
 struct executor_pool;
 
-/* Bounds. The same numbers stand in worker/EXECUTOR.md. */
-#define EXECUTOR_RESULT_MAX (64 * 1024)    /* a result object, bytes */
-#define EXECUTOR_OUTPUT_MAX (64 * 1024)    /* output kept of an attempt, bytes */
-#define EXECUTOR_MESSAGE_MAX 1024          /* a failure's text, bytes */
+/* Bounds beside those of common/base/limits.h; worker/EXECUTOR.md has the same numbers. */
+#define EXECUTOR_MESSAGE_MAX 512   /* a failure's text, bytes */
+#define EXECUTOR_PROGRESS_MAX 4096 /* a progress text, bytes */
 #define EXECUTOR_GRACE_MS 5000             /* from TERM, or from cancel, to KILL */
 #define EXECUTOR_HELLO_MS 10000            /* a child's first line */
 
@@ -45,9 +44,9 @@ struct executor_env;
 
 /*
  * Reads base, then profile, whose names win: values as written, files without one trailing newline
- * (at most 64 KiB, no NUL), variables of this process. A reserved name (BATON_*, HOME, TMPDIR), a
- * file that cannot be read or a variable that is not set is bad_config, naming it. Read it again for
- * each attempt (or each minute) to see rotated secrets: it costs one read for each file.
+ * (at most LIMIT_SECRET, no NUL), variables of this process. A reserved name (BATON_*), a file that
+ * cannot be read or a variable that is not set is bad_config, naming it. Read it again for each
+ * attempt to see rotated secrets: it costs one read for each file.
  */
 baton_code executor_env_resolve(const struct config_env *base, size_t n_base,
                                 const struct config_env *profile, size_t n_profile,

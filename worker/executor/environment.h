@@ -1,0 +1,40 @@
+/*
+ * The environment of executors: declared values with their mask, and the whole block of one process.
+ *
+ * In: executor.h (executor_env_resolve). Out: launch (blocks), output and results (mask).
+ */
+#ifndef BATON_WORKER_EXECUTOR_ENVIRONMENT_H
+#define BATON_WORKER_EXECUTOR_ENVIRONMENT_H
+
+#include "worker/executor/executor.h"
+
+struct mask;
+
+/* The PATH that executors get and in which programs are looked up; a declared PATH wins for them. */
+#define EXECUTOR_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/* Shares it with an attempt, whose end may come after its maker has let go; NULL stays NULL. */
+struct executor_env *executor_env_share(struct executor_env *env);
+/* Same names and values: a child that was started with one can serve the other. */
+bool executor_env_equal(const struct executor_env *a, const struct executor_env *b);
+/* The declared value, or NULL. env may be NULL. */
+const char *executor_env_find(const struct executor_env *env, const char *name);
+/* Masks its secrets (values from files and variables). Never NULL: without env, one that masks
+ * nothing. Lives as long as env. */
+const struct mask *executor_env_mask(const struct executor_env *env);
+
+/* A block under construction: later entries of a name replace earlier ones. */
+struct env_block {
+    char **entries; /* ends with NULL */
+    size_t count;
+    size_t cap;
+    bool broken;
+};
+void env_block_set(struct env_block *block, const char *name, const char *value);
+void env_block_set_int(struct env_block *block, const char *name, int64_t value);
+/* Adds everything declared; env may be NULL. */
+void env_block_set_declared(struct env_block *block, const struct executor_env *env);
+/* Clears what may be secret. */
+void env_block_done(struct env_block *block);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * Scratch directories: HOME and TMPDIR of one attempt or child, 0700, gone afterwards.
+ *
+ * They lie in <state_dir>/scratch/<service>.<worker>/. Only one pool has that folder (its worker holds
+ * the store's lock). In: pool, launch. Out: the file system. Thread: executors.
+ */
+#ifndef BATON_WORKER_EXECUTOR_SCRATCH_H
+#define BATON_WORKER_EXECUTOR_SCRATCH_H
+
+#include "baton/code.h"
+
+#include <stdbool.h>
+
+/* Makes the folder of a pool; what stands in it already is for scratch_remove_step. shared: another
+ * uid must get through (a prefix changes it). The caller frees *ret_folder. */
+baton_code scratch_open(const char *state_dir, const char *service, const char *worker, bool shared,
+                        char **ret_folder, struct baton_error *err);
+/* A new directory <folder>/<name>.<6 random characters>; the caller frees it. */
+baton_code scratch_new(const char *folder, const char *name, bool shared, char **ret_path,
+                       struct baton_error *err);
+/*
+ * Removes up to max entries below path, then path itself. True when nothing is left to do: it is
+ * gone, or cannot be removed. Links are removed, never followed. Call it again otherwise: an agent's
+ * scratch may hold a hundred thousand files, and the thread has other work.
+ */
+bool scratch_remove_step(const char *path, int max);
+/* Paths of what an earlier boot left in the folder, ended by NULL; the caller frees all. NULL: no
+ * memory. */
+char **scratch_left(const char *folder);
+
+#endif
