@@ -11,6 +11,7 @@
 
 struct log_driver_ops {
     const char *name;
+    bool replaces_keys; /* see log_replaces_keys */
     void (*close)(struct log *log);
     const char *(*cluster)(const struct log *log);
 

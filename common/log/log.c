@@ -52,6 +52,11 @@ const char *log_driver(const struct log *log)
     return log->ops->name;
 }
 
+bool log_replaces_keys(const struct log *log)
+{
+    return log->ops->replaces_keys;
+}
+
 const char *log_cluster(const struct log *log)
 {
     return log->ops->cluster(log);

@@ -81,6 +81,8 @@ void log_close(struct log *log);
 baton_code log_create(const struct config *config, struct baton_error *err);
 /* "local" or "kafka". */
 const char *log_driver(const struct log *log);
+/* Does a compacted topic hold one record of a key at any time, or older ones for a while, too? */
+bool log_replaces_keys(const struct log *log);
 /* Identity of the cluster (local: of the file), so that a checkpoint of another one is recognised. */
 const char *log_cluster(const struct log *log);
 
