@@ -1,0 +1,154 @@
+/*
+ * Names and settings of topics from the one list in catalogue.h. Called by everything that names a
+ * topic: provision, the readers of this folder, producer/, worker/.
+ */
+#include "topics/catalogue.h"
+
+#include "common/base/check.h"
+#include "common/base/quantity.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct row {
+    const char *word;
+    const char *pattern;
+    bool of_service;
+    enum log_cleanup cleanup;
+    int64_t retention_ms;
+    int64_t tombstone_ms;
+    size_t record_bytes_max;
+    const char *text;
+};
+
+#define TOPIC_ROW(kind, name, of_service, cleanup, retention, tombstone, bytes, text)              \
+    {#kind, name, of_service, LOG_CLEANUP_##cleanup, retention, tombstone, bytes, text},
+static const struct row rows[TOPIC_COUNT] = {TOPICS(TOPIC_ROW)};
+#undef TOPIC_ROW
+
+static const struct row *row_of(enum topic_kind kind)
+{
+    BATON_PRE((unsigned)kind < TOPIC_COUNT);
+    return &rows[kind];
+}
+
+static void add(struct topic_name *name, size_t *len, const char *text, size_t text_len)
+{
+    BATON_INVARIANT(*len + text_len < sizeof(name->s)); /* prefix and service are bounded ids */
+    memcpy(name->s + *len, text, text_len);
+    *len += text_len;
+    name->s[*len] = '\0';
+}
+
+static struct topic_name expand(const char *pattern, const char *prefix, const char *service)
+{
+    struct topic_name name = {""};
+    size_t len = 0;
+    for (const char *at = pattern; *at != '\0'; at++) {
+        if (at[0] == '%' && at[1] == 'P') {
+            add(&name, &len, prefix, strlen(prefix));
+            at++;
+        } else if (at[0] == '%' && at[1] == 'S') {
+            BATON_PRE(service != NULL);
+            add(&name, &len, service, strlen(service));
+            at++;
+        } else {
+            add(&name, &len, at, 1);
+        }
+    }
+    return name;
+}
+
+struct topic_name topic_name(enum topic_kind kind, const char *prefix, const char *service)
+{
+    return expand(row_of(kind)->pattern, prefix, service);
+}
+
+const char *topic_kind_word(enum topic_kind kind)
+{
+    return row_of(kind)->word;
+}
+
+const char *topic_kind_text(enum topic_kind kind)
+{
+    return row_of(kind)->text;
+}
+
+bool topic_kind_of_service(enum topic_kind kind)
+{
+    return row_of(kind)->of_service;
+}
+
+void topic_settings(enum topic_kind kind, const char *name, int32_t partitions,
+                    struct log_topic *ret_topic)
+{
+    const struct row *row = row_of(kind);
+    *ret_topic = (struct log_topic){.name = name,
+                                    .partitions = partitions,
+                                    .cleanup = row->cleanup,
+                                    .retention_ms = row->retention_ms,
+                                    .tombstone_ms = row->tombstone_ms,
+                                    .record_bytes_max = row->record_bytes_max};
+}
+
+struct topic_name group_of_workers(const char *prefix, const char *service)
+{
+    return expand("%P.worker.%S", prefix, service);
+}
+
+static const char *cleanup_word(enum log_cleanup cleanup)
+{
+    return cleanup == LOG_CLEANUP_compact ? "compact" : "delete";
+}
+
+static void retention_text(int64_t ms, char *ret_text, size_t size)
+{
+    if (ms < 0) {
+        snprintf(ret_text, size, "no limit");
+    } else {
+        snprintf(ret_text, size, "%s", quantity_duration_text(ms).s);
+    }
+}
+
+bool topic_check(const struct log_topic *wanted, const struct log_topic *found, char *ret_text,
+                 size_t ret_text_size)
+{
+    char has[40];
+    char wants[40];
+    if (found->partitions != wanted->partitions) {
+        snprintf(ret_text, ret_text_size,
+                 "topic %s has %d partitions, the configuration says %d: their number is fixed when a "
+                 "topic is made; set it back, or drain the topic and make it anew",
+                 wanted->name, (int)found->partitions, (int)wanted->partitions);
+        return false;
+    }
+    if (found->cleanup != wanted->cleanup) {
+        snprintf(ret_text, ret_text_size,
+                 "topic %s is cleaned by %s, not by %s; `baton topics apply` mends it", wanted->name,
+                 cleanup_word(found->cleanup), cleanup_word(wanted->cleanup));
+        return false;
+    }
+    if (wanted->cleanup == LOG_CLEANUP_delete && found->retention_ms != wanted->retention_ms) {
+        retention_text(found->retention_ms, has, sizeof(has));
+        retention_text(wanted->retention_ms, wants, sizeof(wants));
+        snprintf(ret_text, ret_text_size,
+                 "topic %s keeps records for %s, not for %s; `baton topics apply` mends it",
+                 wanted->name, has, wants);
+        return false;
+    }
+    if (wanted->cleanup == LOG_CLEANUP_compact && found->tombstone_ms < wanted->tombstone_ms) {
+        retention_text(found->tombstone_ms, has, sizeof(has));
+        retention_text(wanted->tombstone_ms, wants, sizeof(wants));
+        snprintf(ret_text, ret_text_size,
+                 "topic %s keeps tombstones for %s, not for %s; `baton topics apply` mends it",
+                 wanted->name, has, wants);
+        return false;
+    }
+    if (found->record_bytes_max < wanted->record_bytes_max) {
+        snprintf(ret_text, ret_text_size,
+                 "topic %s takes records of %zu bytes, not of %zu; `baton topics apply` mends it",
+                 wanted->name, found->record_bytes_max, wanted->record_bytes_max);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,247 @@
+/* Reads dead-letter topics for producer/cmd_dlq.c and producer/operate.c. */
+#include "topics/letters.h"
+
+#include "common/base/check.h"
+#include "common/base/limits.h"
+#include "common/base/quantity.h"
+#include "common/base/role.h"
+#include "common/base/text.h"
+#include "common/record/dead_letter.h"
+#include "common/record/json.h"
+#include "topics/catalogue.h"
+#include "topics/scan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct log_header *header_of(const struct log_record *record, const char *name)
+{
+    for (size_t i = 0; i < record->n_headers; i++) {
+        if (strcmp(record->headers[i].name, name) == 0 && record->headers[i].value != NULL) {
+            return &record->headers[i];
+        }
+    }
+    return NULL;
+}
+
+static void text_of(const struct log_record *record, const char *name, char *ret_text, size_t size)
+{
+    const struct log_header *header = header_of(record, name);
+    size_t len = header == NULL ? 0 : header->value_len < size - 1 ? header->value_len : size - 1;
+    for (size_t i = 0; i < len; i++) {
+        char c = ((const char *)header->value)[i];
+        ret_text[i] = c;
+        if (c == '\0') {
+            len = i;
+        }
+    }
+    ret_text[len] = '\0';
+}
+
+static int64_t number_of(const struct log_record *record, const char *name, int64_t max)
+{
+    const struct log_header *header = header_of(record, name);
+    int64_t number;
+    if (header == NULL || !quantity_int_parse(header->value, header->value_len, &number) ||
+        number < 0 || number > max) {
+        return -1;
+    }
+    return number;
+}
+
+/* What the value of a handoff claims about itself, if it is JSON at all. */
+static void claims_of(const struct log_record *record, struct letter *letter)
+{
+    struct json_doc *doc = NULL;
+    enum role role;
+    size_t len;
+    if (record->key != NULL && hex_valid(record->key, record->key_len, 32)) {
+        memcpy(letter->turn_id, record->key, 32);
+    }
+    if (record->value == NULL || json_parse(record->value, record->value_len, LIMIT_VALUE,
+                                            LIMIT_JSON_DEPTH, &doc, NULL) != BATON_OK) {
+        return;
+    }
+    const struct json_value *root = json_root(doc);
+    if (json_kind(root) == JSON_object) {
+        const struct json_value *value = json_member(root, "role");
+        if (value != NULL && json_kind(value) == JSON_text) {
+            const char *text = json_text(value, &len);
+            if (role_parse(text, len, &role)) {
+                snprintf(letter->role, sizeof(letter->role), "%s", role_word(role));
+            }
+        }
+        value = json_member(root, "task_id");
+        if (value != NULL && json_kind(value) == JSON_text) {
+            const char *text = json_text(value, &len);
+            if (task_id_valid(text, len)) {
+                snprintf(letter->task_id, sizeof(letter->task_id), "%s", text);
+            }
+        }
+    }
+    json_free(doc);
+}
+
+static bool rejected(const struct log_record *record)
+{
+    return header_of(record, DEAD_LETTER_COUNT) == NULL;
+}
+
+static void letter_read(const char *service, const struct log_record *record,
+                        struct letter *ret_letter)
+{
+    char code[64];
+    memset(ret_letter, 0, sizeof(*ret_letter));
+    ret_letter->service = service;
+    ret_letter->partition = record->partition;
+    ret_letter->offset = record->offset;
+    ret_letter->at = record->at;
+    ret_letter->record = record;
+    snprintf(ret_letter->id.s, sizeof(ret_letter->id.s), "%s:%d:%lld", service,
+             (int)record->partition, (long long)record->offset);
+    text_of(record, DEAD_LETTER_CODE, code, sizeof(code));
+    if (!baton_code_parse(code, &ret_letter->code)) {
+        ret_letter->code = BATON_E_unexpected;
+    }
+    text_of(record, DEAD_LETTER_MESSAGE, ret_letter->message, sizeof(ret_letter->message));
+    text_of(record, DEAD_LETTER_TOPIC, ret_letter->topic, sizeof(ret_letter->topic));
+    ret_letter->from_partition = (int32_t)number_of(record, DEAD_LETTER_PARTITION, INT32_MAX);
+    ret_letter->from_offset = number_of(record, DEAD_LETTER_OFFSET, INT64_MAX);
+    claims_of(record, ret_letter);
+}
+
+struct each {
+    const char *service;
+    letter_fn *fn;
+    void *arg;
+};
+
+static bool each_record(void *arg, const struct log_record *record)
+{
+    struct each *each = arg;
+    struct letter letter;
+    if (!rejected(record)) {
+        return true;
+    }
+    letter_read(each->service, record, &letter);
+    return each->fn(each->arg, &letter);
+}
+
+baton_code letters_each(struct log *log, const struct config *config, const char *service,
+                        letter_fn *fn, void *arg, struct baton_error *err)
+{
+    bool stopped = false;
+    baton_code rc = BATON_OK;
+    for (size_t s = 0; rc == BATON_OK && !stopped && s < config->n_services; s++) {
+        struct each each = {.service = config->services[s].name.s, .fn = fn, .arg = arg};
+        struct topic_name topic = topic_name(TOPIC_dlq, config->prefix.s, each.service);
+        struct baton_error missing;
+        int32_t partitions = 0;
+        if (service != NULL && strcmp(service, each.service) != 0) {
+            continue;
+        }
+        rc = scan_partitions(log, topic.s, &partitions, &missing);
+        if (rc == BATON_E_topic_missing) {
+            rc = BATON_OK;
+            continue;
+        }
+        if (rc != BATON_OK) {
+            return baton_fail(err, rc, "%s", missing.text);
+        }
+        for (int32_t p = 0; rc == BATON_OK && !stopped && p < partitions; p++) {
+            rc = scan_partition(log, topic.s, p, 0, each_record, &each, &stopped, err);
+        }
+    }
+    return rc;
+}
+
+/* ---- one ---- */
+
+static bool id_split(const char *text, char *ret_service, int32_t *ret_partition,
+                     int64_t *ret_offset)
+{
+    const char *first = strchr(text, ':');
+    const char *second = first != NULL ? strchr(first + 1, ':') : NULL;
+    int64_t partition;
+    if (second == NULL || !service_id_valid(text, (size_t)(first - text)) ||
+        !quantity_int_parse(first + 1, (size_t)(second - first - 1), &partition) ||
+        !quantity_int_parse(second + 1, strlen(second + 1), ret_offset) || partition < 0 ||
+        partition >= LOG_PARTITIONS_MAX || *ret_offset < 0) {
+        return false;
+    }
+    memcpy(ret_service, text, (size_t)(first - text));
+    ret_service[first - text] = '\0';
+    *ret_partition = (int32_t)partition;
+    return true;
+}
+
+bool letter_id_valid(const char *text)
+{
+    char service[SERVICE_MAX + 1];
+    int32_t partition;
+    int64_t offset;
+    return id_split(text, service, &partition, &offset);
+}
+
+struct one {
+    struct each each;
+    int64_t offset;
+    bool found;
+};
+
+static bool one_record(void *arg, const struct log_record *record)
+{
+    struct one *one = arg;
+    if (record->offset == one->offset && rejected(record)) {
+        one->found = true;
+        each_record(&one->each, record);
+    }
+    return false;
+}
+
+baton_code letters_one(struct log *log, const struct config *config, const char *id, letter_fn *fn,
+                       void *arg, struct baton_error *err)
+{
+    char name[SERVICE_MAX + 1];
+    int32_t partition;
+    int32_t partitions;
+    struct one one = {.each = {.fn = fn, .arg = arg}};
+    baton_code rc;
+    if (!id_split(id, name, &partition, &one.offset)) {
+        return baton_fail(err, BATON_E_invalid_request,
+                          "'%s' is no dead letter's id: a turn id, or service:partition:offset as "
+                          "`baton dlq list` shows it",
+                          text_quote_of(id).s);
+    }
+    const struct config_service *service = config_service_find(config, name);
+    if (service == NULL) {
+        return baton_fail(err, BATON_E_unknown_service, "service '%s' is not in the configuration",
+                          name);
+    }
+    one.each.service = service->name.s;
+    struct topic_name topic = topic_name(TOPIC_dlq, config->prefix.s, name);
+    if ((rc = scan_partitions(log, topic.s, &partitions, err)) != BATON_OK) {
+        return rc;
+    }
+    if (partition < partitions) {
+        rc = scan_partition(log, topic.s, partition, one.offset, one_record, &one, NULL, err);
+    }
+    if (rc == BATON_OK && !one.found) {
+        return baton_fail(err, BATON_E_handoff_not_found, "there is no rejected record %s", id);
+    }
+    return rc;
+}
+
+bool letter_context_header(const char *name)
+{
+    static const char *const added[] = {
+        DEAD_LETTER_TOPIC,   DEAD_LETTER_PARTITION, DEAD_LETTER_OFFSET, DEAD_LETTER_GROUP,
+        DEAD_LETTER_COUNT,   DEAD_LETTER_MESSAGE,   DEAD_LETTER_CODE,   DEAD_LETTER_CLASS,
+    };
+    for (size_t i = 0; i < COUNT_OF(added); i++) {
+        if (strcmp(added[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}

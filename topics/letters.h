@@ -1,0 +1,56 @@
+/*
+ * Dead letters that never became a turn: rejected records (DESIGN section 3). The letter of a parked
+ * turn is not among them, for what holds for that turn now stands in the turn log.
+ *
+ * Everything in a rejected record is unproven: what is read from it serves to find it again.
+ */
+#ifndef BATON_TOPICS_LETTERS_H
+#define BATON_TOPICS_LETTERS_H
+
+#include "baton/code.h"
+#include "common/base/config.h"
+#include "common/log/log.h"
+
+#include <stdbool.h>
+
+/* `<service>:<partition>:<offset>` of the dead-letter topic: the id of a rejected record. */
+#define LETTER_ID_MAX 96
+struct letter_id {
+    char s[LETTER_ID_MAX];
+};
+
+struct letter {
+    struct letter_id id;
+    const char *service; /* whose topic it came to; borrowed from the configuration */
+    int32_t partition;   /* of the dead-letter topic */
+    int64_t offset;
+    struct wall_ms at;   /* when it was rejected */
+    baton_code code;
+    char message[256];   /* one line, foreign */
+    char topic[256];     /* the original one; "" if the header is missing */
+    int32_t from_partition; /* of the original topic; -1: not said */
+    int64_t from_offset;    /* -1: not said */
+    char turn_id[33];    /* as the record's key claims, or "" */
+    char role[16];       /* as its value claims, or "" */
+    char task_id[65];    /* as its value claims, or "" */
+    const struct log_record *record; /* key, value, headers; valid during the call */
+};
+
+typedef bool letter_fn(void *arg, const struct letter *letter);
+
+/* Every rejected record of the services (service NULL: all), in the order of the log. */
+baton_code letters_each(struct log *log, const struct config *config, const char *service,
+                        letter_fn *fn, void *arg, struct baton_error *err);
+/*
+ * One by its id: fn gets it. invalid_request: no such form; handoff_not_found: nothing is there, or
+ * the letter is that of a turn that was parked.
+ */
+baton_code letters_one(struct log *log, const struct config *config, const char *id, letter_fn *fn,
+                       void *arg, struct baton_error *err);
+/* Has text the form of a rejected record's id? */
+bool letter_id_valid(const char *text);
+
+/* Is this a header that the dead-letter topic added? Those are left out of a replay. */
+bool letter_context_header(const char *name);
+
+#endif

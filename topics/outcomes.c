@@ -1,0 +1,231 @@
+/* Follows outcomes of one turn for producer/publish.c, producer/operate.c and cmd_turns. */
+#include "topics/outcomes.h"
+
+#include "common/base/jsonw.h"
+#include "common/base/limits.h"
+#include "common/record/json.h"
+#include "common/record/proof.h"
+#include "topics/catalogue.h"
+#include "topics/scan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIG_HEADER "baton-sig"
+
+struct outcome_watch {
+    struct log *log;
+    struct topic_name topic;
+    int32_t partition;
+    char key[ID_MAX + 1];
+    struct outcome_trust trust;
+    struct log_reader *reader;
+    struct log_batch batch;
+    size_t pos;
+};
+
+static baton_code read_from(struct outcome_watch *watch, int64_t from, struct baton_error *err)
+{
+    struct log_reader *reader = NULL;
+    baton_code rc = log_reader_open(watch->log, watch->topic.s, watch->partition, from,
+                                    LOG_READ_committed, &reader, err);
+    if (rc == BATON_OK) {
+        if (watch->reader != NULL) {
+            log_reader_close(watch->reader);
+        }
+        watch->reader = reader;
+        log_batch_free(&watch->batch);
+        watch->batch = (struct log_batch){0};
+        watch->pos = 0;
+    }
+    return rc;
+}
+
+baton_code outcome_watch_open(struct log *log, const char *prefix, const char *key,
+                              const struct outcome_trust *trust, struct outcome_watch **ret_watch,
+                              struct baton_error *err)
+{
+    struct outcome_watch *watch = calloc(1, sizeof(*watch));
+    int32_t partitions = 0;
+    int64_t low;
+    int64_t high;
+    baton_code rc;
+    if (watch == NULL) {
+        return baton_fail(err, BATON_E_no_memory, "no memory to wait for an outcome");
+    }
+    watch->log = log;
+    watch->topic = topic_name(TOPIC_outcomes, prefix, NULL);
+    watch->trust = *trust;
+    snprintf(watch->key, sizeof(watch->key), "%s", key);
+    if ((rc = scan_partitions(log, watch->topic.s, &partitions, err)) == BATON_OK) {
+        watch->partition = log_partition_of(key, strlen(key), partitions);
+        if ((rc = log_watermarks(log, watch->topic.s, watch->partition, &low, &high, err)) ==
+            BATON_OK) {
+            rc = read_from(watch, high, err);
+        }
+    }
+    if (rc != BATON_OK) {
+        outcome_watch_close(watch);
+        return rc;
+    }
+    *ret_watch = watch;
+    return BATON_OK;
+}
+
+void outcome_watch_close(struct outcome_watch *watch)
+{
+    if (watch != NULL) {
+        log_batch_free(&watch->batch);
+        if (watch->reader != NULL) {
+            log_reader_close(watch->reader);
+        }
+        free(watch);
+    }
+}
+
+baton_code outcome_watch_rewind(struct outcome_watch *watch, struct baton_error *err)
+{
+    return read_from(watch, 0, err);
+}
+
+/* Signed by the service that the outcome names, with a key that is trusted here? */
+static bool proven(const struct outcome_watch *watch, const struct log_record *record,
+                   const struct outcome *outcome)
+{
+    struct key_id key_id;
+    const char *signature;
+    const struct log_header *header = NULL;
+    for (size_t i = 0; i < record->n_headers; i++) {
+        if (strcmp(record->headers[i].name, SIG_HEADER) == 0) {
+            if (header != NULL) {
+                return false;
+            }
+            header = &record->headers[i];
+        }
+    }
+    if (header == NULL || header->value == NULL ||
+        !proof_text_parse(header->value, header->value_len, &key_id, &signature)) {
+        return false;
+    }
+    const struct trust_key *key = trust_key_find(watch->trust.trust, key_id.s);
+    if (key == NULL ||
+        strcmp(trust_principal_name(trust_key_owner(key)), outcome->service.s) != 0) {
+        return false;
+    }
+    struct digest digest = digest_of(record->value, record->value_len);
+    return trust_key_verify(key, watch->trust.fleet, PROOF_outcome, record->key, record->key_len,
+                            NULL, &digest, signature);
+}
+
+static struct outcome *from_batch(struct outcome_watch *watch)
+{
+    size_t key_len = strlen(watch->key);
+    while (watch->pos < watch->batch.count) {
+        const struct log_record *record = &watch->batch.records[watch->pos++];
+        struct outcome *outcome = NULL;
+        if (record->value == NULL || record->key_len != key_len ||
+            memcmp(record->key, watch->key, key_len) != 0 ||
+            outcome_parse(record->value, record->value_len, &outcome, NULL) != BATON_OK) {
+            continue;
+        }
+        if (!watch->trust.required || proven(watch, record, outcome)) {
+            return outcome;
+        }
+        outcome_free(outcome);
+    }
+    return NULL;
+}
+
+baton_code outcome_watch_next(struct outcome_watch *watch, struct mono_ms until,
+                              struct outcome **ret_outcome, struct baton_error *err)
+{
+    *ret_outcome = NULL;
+    for (;;) {
+        if ((*ret_outcome = from_batch(watch)) != NULL) {
+            return BATON_OK;
+        }
+        int64_t rest = until.v - mono_now().v;
+        watch->pos = 0;
+        baton_code rc = log_reader_next(watch->reader, 64, rest < 0 ? 0 : rest, &watch->batch, err);
+        if (rc != BATON_OK) {
+            watch->batch.count = 0;
+            return rc;
+        }
+        if (watch->batch.count == 0 && rest <= 0) {
+            return BATON_OK;
+        }
+    }
+}
+
+/* ---- printing ---- */
+
+static const struct json_value *result_member(const char *result, size_t len, const char *name,
+                                              struct json_doc **ret_doc)
+{
+    *ret_doc = NULL;
+    if (result == NULL ||
+        json_parse(result, len, LIMIT_RECORD, LIMIT_JSON_DEPTH + 4, ret_doc, NULL) != BATON_OK) {
+        *ret_doc = NULL;
+        return NULL;
+    }
+    const struct json_value *root = json_root(*ret_doc);
+    const struct json_value *value =
+        json_kind(root) == JSON_object ? json_member(root, name) : NULL;
+    return value != NULL && json_kind(value) == JSON_text ? value : NULL;
+}
+
+struct verdict_text result_verdict(const char *result, size_t result_len)
+{
+    struct verdict_text text = {""};
+    struct json_doc *doc;
+    const struct json_value *value = result_member(result, result_len, "verdict", &doc);
+    if (value != NULL) {
+        snprintf(text.s, sizeof(text.s), "%s", json_text(value, NULL));
+    }
+    json_free(doc);
+    return text;
+}
+
+void result_summary(const char *result, size_t result_len, struct buf *out)
+{
+    struct json_doc *doc;
+    size_t len;
+    const struct json_value *value = result_member(result, result_len, "summary", &doc);
+    if (value != NULL) {
+        const char *text = json_text(value, &len);
+        buf_add(out, text, len);
+    }
+    json_free(doc);
+}
+
+static void text_or_null(struct jsonw *w, const char *key, const char *text)
+{
+    jsonw_key_text(w, key, text != NULL && text[0] != '\0' ? text : NULL);
+}
+
+void outcome_print(const struct outcome *outcome, struct buf *out)
+{
+    struct jsonw w = jsonw_to(out);
+    struct verdict_text verdict = result_verdict(outcome->result, outcome->result_len);
+    jsonw_begin_object(&w);
+    jsonw_key_text(&w, "event", outcome_word(outcome->event));
+    jsonw_key_text(&w, "turn_id", outcome->turn_id.s);
+    text_or_null(&w, "role", outcome->has_role ? role_word(outcome->role) : NULL);
+    jsonw_key_text(&w, "service", outcome->service.s);
+    text_or_null(&w, "state", outcome->has_state ? turn_state_word(outcome->state) : NULL);
+    text_or_null(&w, "verdict", verdict.s);
+    jsonw_key_int(&w, "attempt", outcome->attempt);
+    text_or_null(&w, "class", outcome->has_class ? failure_word(outcome->class) : NULL);
+    text_or_null(&w, "code",
+                 outcome->code != BATON_OK ? baton_code_word(outcome->code) : NULL);
+    text_or_null(&w, "to", outcome->to.s);
+    jsonw_key_text(&w, "at", wall_text(outcome->at).s);
+    if (outcome->result != NULL) {
+        jsonw_key_raw(&w, "result", outcome->result, outcome->result_len);
+    } else {
+        jsonw_key(&w, "result");
+        jsonw_null(&w);
+    }
+    jsonw_end(&w);
+}

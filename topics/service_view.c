@@ -1,0 +1,112 @@
+/* Reads how a service stands for producer/cmd_services.c, producer/operate.c and deploy/cmd_doctor.c. */
+#include "topics/service_view.h"
+
+#include "common/base/clock.h"
+#include "common/record/turn_record.h"
+#include "topics/catalogue.h"
+#include "topics/scan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PAUSE_KEY "~pause"
+
+static bool first_at(void *arg, const struct log_record *record)
+{
+    *(int64_t *)arg = record->at.v;
+    return false;
+}
+
+static baton_code read_lag(struct log *log, const struct config *config, const char *topic,
+                           struct service_view *view, struct baton_error *err)
+{
+    struct topic_name group = group_of_workers(config->prefix.s, view->service->name.s);
+    int64_t now = wall_now().v;
+    baton_code rc = BATON_OK;
+    view->oldest_ms = -1;
+    for (int32_t p = 0; rc == BATON_OK && p < view->partitions; p++) {
+        int64_t low = 0;
+        int64_t high = 0;
+        int64_t next = LOG_OFFSET_NONE;
+        int64_t at = -1;
+        if ((rc = log_watermarks(log, topic, p, &low, &high, err)) != BATON_OK ||
+            (rc = log_group_offset(log, group.s, topic, p, &next, err)) != BATON_OK) {
+            break;
+        }
+        next = next < low ? low : next;
+        if (next >= high) {
+            continue;
+        }
+        view->lag += high - next;
+        rc = scan_partition(log, topic, p, next, first_at, &at, NULL, err);
+        if (at >= 0 && now - at > view->oldest_ms) {
+            view->oldest_ms = now > at ? now - at : 0;
+        }
+    }
+    return rc;
+}
+
+static bool count_turn(void *arg, const struct log_record *record)
+{
+    struct service_view *view = arg;
+    struct turn_record turn;
+    if (record->key_len == strlen(PAUSE_KEY) && memcmp(record->key, PAUSE_KEY, record->key_len) == 0) {
+        view->paused++;
+        return true;
+    }
+    if (record->key == NULL || !hex_valid(record->key, record->key_len, 32)) {
+        return true;
+    }
+    turn_record_init(&turn);
+    if (turn_record_parse(record->value, record->value_len, &turn, NULL) == BATON_OK) {
+        view->turns[turn.state]++;
+    } else {
+        view->unreadable++;
+    }
+    turn_record_done(&turn);
+    return true;
+}
+
+baton_code service_view_read(struct log *log, const struct config *config,
+                             const struct config_service *service, bool with_turns,
+                             struct service_view *ret_view, struct baton_error *err)
+{
+    struct service_view view = {.service = service};
+    struct topic_name handoff = topic_name(TOPIC_handoff, config->prefix.s, service->name.s);
+    struct topic_name turns = topic_name(TOPIC_turns, config->prefix.s, service->name.s);
+    struct topic_name group = group_of_workers(config->prefix.s, service->name.s);
+    baton_code rc;
+    if ((rc = scan_partitions(log, handoff.s, &view.partitions, err)) == BATON_OK &&
+        (rc = log_group_members(log, group.s, &view.workers, &view.n_workers, err)) == BATON_OK) {
+        rc = read_lag(log, config, handoff.s, &view, err);
+    }
+    for (int32_t p = 0; rc == BATON_OK && with_turns && p < view.partitions; p++) {
+        rc = scan_newest(log, turns.s, p, count_turn, &view, NULL, err);
+    }
+    if (rc != BATON_OK) {
+        service_view_done(&view);
+        return rc;
+    }
+    *ret_view = view;
+    return BATON_OK;
+}
+
+void service_view_done(struct service_view *view)
+{
+    free(view->workers);
+    memset(view, 0, sizeof(*view));
+}
+
+baton_code service_has_worker(struct log *log, const char *prefix, const char *service,
+                              bool *ret_any, struct baton_error *err)
+{
+    struct topic_name group = group_of_workers(prefix, service);
+    struct log_group_member *members = NULL;
+    size_t count = 0;
+    baton_code rc = log_group_members(log, group.s, &members, &count, err);
+    if (rc == BATON_OK) {
+        *ret_any = count > 0;
+        free(members);
+    }
+    return rc;
+}

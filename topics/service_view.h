@@ -1,0 +1,37 @@
+/*
+ * How a service stands: its workers, what nobody has taken yet, its turns by state. Read from group,
+ * topics and turn log, for `baton services` and `baton doctor`.
+ */
+#ifndef BATON_TOPICS_SERVICE_VIEW_H
+#define BATON_TOPICS_SERVICE_VIEW_H
+
+#include "baton/code.h"
+#include "common/base/config.h"
+#include "common/base/state.h"
+#include "common/log/log.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct service_view {
+    const struct config_service *service;  /* borrowed */
+    struct log_group_member *workers;      /* freed by service_view_done */
+    size_t n_workers;
+    int32_t partitions;
+    int64_t lag;              /* handoffs that nobody has taken in */
+    int64_t oldest_ms;        /* age of the oldest of them; -1: none */
+    int64_t turns[TURN_STATE_COUNT]; /* filled with turns only */
+    size_t unreadable;
+    int32_t paused;           /* partitions whose owner keeps a pause */
+};
+
+/* with_turns: reads the turn logs, too, which takes a moment for each 100,000 turns. */
+baton_code service_view_read(struct log *log, const struct config *config,
+                             const struct config_service *service, bool with_turns,
+                             struct service_view *ret_view, struct baton_error *err);
+void service_view_done(struct service_view *view);
+/* Does any worker of the service live? (as its group says) */
+baton_code service_has_worker(struct log *log, const char *prefix, const char *service,
+                              bool *ret_any, struct baton_error *err);
+
+#endif

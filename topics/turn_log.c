@@ -1,0 +1,449 @@
+/* Reads turn logs. See turn_log.h for who calls it. */
+#include "topics/turn_log.h"
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/text.h"
+#include "topics/catalogue.h"
+#include "topics/scan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PREFIX_MIN 6      /* shorter ones mean several turns soon */
+#define WATCH_SLICE_MS 200 /* several services are looked at in turns */
+
+static bool is_turn_key(const struct log_record *record)
+{
+    return record->key != NULL && hex_valid(record->key, record->key_len, 32);
+}
+
+/* A service that was never provisioned has no turns: with none_is_fine, a missing topic has 0 partitions. */
+static baton_code partitions_or_none(struct log *log, const char *topic, bool none_is_fine,
+                                     int32_t *ret_partitions, struct baton_error *err)
+{
+    struct baton_error why = {BATON_OK, ""};
+    baton_code rc = scan_partitions(log, topic, ret_partitions, &why);
+    if (rc == BATON_E_topic_missing && none_is_fine) {
+        *ret_partitions = 0;
+        return BATON_OK;
+    }
+    return rc == BATON_OK ? BATON_OK : baton_fail(err, rc, "%s", why.text);
+}
+
+/* ---- all of them ---- */
+
+struct each {
+    const struct turn_filter *filter;
+    struct turn_place place;
+    turn_fn *fn;
+    void *arg;
+    size_t unreadable;
+};
+
+static bool passes(const struct turn_filter *filter, const struct turn_record *record)
+{
+    return (filter->states == 0 || (filter->states & (1u << (unsigned)record->state)) != 0) &&
+           (filter->roles == 0 || (filter->roles & ROLE_BIT(record->role)) != 0) &&
+           (filter->task_id == NULL || strcmp(filter->task_id, record->task_id.s) == 0);
+}
+
+static bool each_record(void *arg, const struct log_record *record)
+{
+    struct each *each = arg;
+    struct turn_record turn;
+    bool go_on = true;
+    if (!is_turn_key(record)) {
+        return true;
+    }
+    turn_record_init(&turn);
+    if (turn_record_parse(record->value, record->value_len, &turn, NULL) != BATON_OK) {
+        each->unreadable++;
+    } else if (passes(each->filter, &turn)) {
+        each->place.offset = record->offset;
+        go_on = each->fn(each->arg, &each->place, &turn);
+    }
+    turn_record_done(&turn);
+    return go_on;
+}
+
+baton_code turn_log_each(struct log *log, const struct config *config,
+                         const struct turn_filter *filter, turn_fn *fn, void *arg,
+                         size_t *ret_unreadable, struct baton_error *err)
+{
+    struct each each = {.filter = filter, .fn = fn, .arg = arg};
+    bool stopped = false;
+    baton_code rc = BATON_OK;
+    if (filter->service != NULL && config_service_find(config, filter->service) == NULL) {
+        return baton_fail(err, BATON_E_unknown_service, "service '%s' is not in the configuration",
+                          text_quote_of(filter->service).s);
+    }
+    for (size_t s = 0; rc == BATON_OK && !stopped && s < config->n_services; s++) {
+        const char *service = config->services[s].name.s;
+        struct topic_name topic = topic_name(TOPIC_turns, config->prefix.s, service);
+        int32_t partitions = 0;
+        if (filter->service != NULL && strcmp(filter->service, service) != 0) {
+            continue;
+        }
+        rc = partitions_or_none(log, topic.s, filter->service == NULL, &partitions, err);
+        for (int32_t p = 0; rc == BATON_OK && !stopped && p < partitions; p++) {
+            each.place = (struct turn_place){.service = service, .partition = p};
+            rc = scan_newest(log, topic.s, p, each_record, &each, &stopped, err);
+        }
+    }
+    if (ret_unreadable != NULL) {
+        *ret_unreadable = each.unreadable;
+    }
+    return rc;
+}
+
+/* ---- one of them ---- */
+
+struct find {
+    const char *turn_id;
+    bool found;
+    baton_code rc;
+    struct baton_error err;
+    struct turn_record record;
+};
+
+static bool find_record(void *arg, const struct log_record *record)
+{
+    struct find *find = arg;
+    if (record->key_len != 32 || memcmp(record->key, find->turn_id, 32) != 0) {
+        return true;
+    }
+    if (find->found) {
+        turn_record_done(&find->record);
+    }
+    turn_record_init(&find->record);
+    find->found = record->value != NULL;
+    find->rc = BATON_OK;
+    if (find->found) {
+        find->rc = turn_record_parse(record->value, record->value_len, &find->record, &find->err);
+        find->found = find->rc == BATON_OK;
+    }
+    if (!find->found) {
+        turn_record_done(&find->record);
+    }
+    return true; /* a newer one may follow */
+}
+
+static bool add_attempt(struct turn_life *life, const struct attempt *from, bool own)
+{
+    size_t at = 0;
+    while (at < life->n_attempts && life->attempts[at].no < from->no) {
+        at++;
+    }
+    if (at < life->n_attempts && life->attempts[at].no == from->no) {
+        if (!own) {
+            return true;
+        }
+        free(life->attempts[at].note);
+    } else {
+        struct attempt *more =
+            realloc(life->attempts, (life->n_attempts + 1) * sizeof(*life->attempts));
+        if (more == NULL) {
+            return false;
+        }
+        life->attempts = more;
+        memmove(&more[at + 1], &more[at], (life->n_attempts - at) * sizeof(*more));
+        life->n_attempts++;
+    }
+    life->attempts[at] = *from;
+    life->attempts[at].note = NULL;
+    if (from->note != NULL && (life->attempts[at].note = strdup(from->note)) == NULL) {
+        return false;
+    }
+    return true;
+}
+
+/* Is a the later state of the same turn? One that was passed on is earlier than where it went. */
+static bool later(const struct turn_record *a, const struct turn_record *b)
+{
+    bool a_left = a->state == TURN_delegated;
+    bool b_left = b->state == TURN_delegated;
+    return a_left != b_left ? b_left : a->attempt > b->attempt;
+}
+
+static baton_code add_life(struct turn_life *life, struct turn_record *take_record,
+                           const char *service, int32_t partition, struct baton_error *err)
+{
+    for (size_t i = 0; i < take_record->n_attempts; i++) {
+        const struct attempt *attempt = &take_record->attempts[i];
+        if (!add_attempt(life, attempt, strcmp(attempt->service.s, service) == 0)) {
+            turn_record_done(take_record);
+            return baton_fail(err, BATON_E_no_memory, "no memory for the attempts of a turn");
+        }
+    }
+    if (life->found && !later(take_record, &life->now)) {
+        turn_record_done(take_record);
+        return BATON_OK;
+    }
+    if (life->found) {
+        turn_record_done(&life->now);
+    }
+    life->now = *take_record;
+    life->service = service;
+    life->partition = partition;
+    life->found = true;
+    return BATON_OK;
+}
+
+baton_code turn_log_find(struct log *log, const struct config *config, const char *turn_id,
+                         struct turn_life *ret_life, struct baton_error *err)
+{
+    baton_code rc = BATON_OK;
+    memset(ret_life, 0, sizeof(*ret_life));
+    for (size_t s = 0; rc == BATON_OK && s < config->n_services; s++) {
+        const char *service = config->services[s].name.s;
+        struct topic_name topic = topic_name(TOPIC_turns, config->prefix.s, service);
+        struct find find = {.turn_id = turn_id};
+        int32_t partitions = 0;
+        rc = partitions_or_none(log, topic.s, true, &partitions, err);
+        if (rc != BATON_OK || partitions == 0) {
+            continue;
+        }
+        int32_t partition = log_partition_of(turn_id, 32, partitions);
+        rc = scan_partition(log, topic.s, partition, 0, find_record, &find, NULL, err);
+        if (rc == BATON_OK && find.rc != BATON_OK) {
+            rc = baton_fail(err, find.rc, "turn %.8s in topic %s: %s", turn_id, topic.s,
+                            find.err.text);
+        } else if (find.found && rc == BATON_OK) {
+            rc = add_life(ret_life, &find.record, service, partition, err);
+        } else if (find.found) {
+            turn_record_done(&find.record);
+        }
+    }
+    return rc;
+}
+
+void turn_life_done(struct turn_life *life)
+{
+    if (life->found) {
+        turn_record_done(&life->now);
+    }
+    for (size_t i = 0; i < life->n_attempts; i++) {
+        free(life->attempts[i].note);
+    }
+    free(life->attempts);
+    memset(life, 0, sizeof(*life));
+}
+
+/* ---- by the first digits ---- */
+
+struct resolve {
+    const char *prefix;
+    size_t len;
+    struct turn_id ids[2];
+    size_t count;
+};
+
+static bool resolve_record(void *arg, const struct log_record *record)
+{
+    struct resolve *resolve = arg;
+    if (!is_turn_key(record) || memcmp(record->key, resolve->prefix, resolve->len) != 0) {
+        return true;
+    }
+    if (resolve->count > 0 && memcmp(resolve->ids[0].s, record->key, 32) == 0) {
+        return true; /* the same turn at another service, or an older record */
+    }
+    memcpy(resolve->ids[resolve->count].s, record->key, 32);
+    resolve->ids[resolve->count].s[32] = '\0';
+    return ++resolve->count < COUNT_OF(resolve->ids);
+}
+
+baton_code turn_log_resolve(struct log *log, const struct config *config, const char *prefix,
+                            struct turn_id *ret_id, struct baton_error *err)
+{
+    struct resolve resolve = {.prefix = prefix, .len = strlen(prefix)};
+    const enum topic_kind kinds[] = {TOPIC_turns, TOPIC_handoff};
+    baton_code rc = BATON_OK;
+    bool stopped = false;
+    if (resolve.len < PREFIX_MIN || resolve.len > 32 ||
+        !hex_valid(prefix, resolve.len, resolve.len)) {
+        return baton_fail(err, BATON_E_invalid_request,
+                          "'%s' is no turn id: 32 hex digits, or the first of them (at least %d)",
+                          text_quote_of(prefix).s, PREFIX_MIN);
+    }
+    if (resolve.len == 32) {
+        *ret_id = turn_id_of(prefix);
+        return BATON_OK;
+    }
+    for (size_t s = 0; s < config->n_services * COUNT_OF(kinds) && rc == BATON_OK && !stopped; s++) {
+        struct topic_name topic = topic_name(kinds[s % COUNT_OF(kinds)], config->prefix.s,
+                                             config->services[s / COUNT_OF(kinds)].name.s);
+        int32_t partitions = 0;
+        rc = partitions_or_none(log, topic.s, true, &partitions, err);
+        for (int32_t p = 0; rc == BATON_OK && !stopped && p < partitions; p++) {
+            rc = scan_partition(log, topic.s, p, 0, resolve_record, &resolve, &stopped, err);
+        }
+    }
+    if (rc != BATON_OK) {
+        return rc;
+    }
+    if (resolve.count == 0) {
+        return baton_fail(err, BATON_E_turn_not_found, "no turn begins with %s", prefix);
+    }
+    if (resolve.count > 1) {
+        return baton_fail(err, BATON_E_invalid_request,
+                          "%s is ambiguous: %s and %s begin so; give more digits", prefix,
+                          resolve.ids[0].s, resolve.ids[1].s);
+    }
+    *ret_id = resolve.ids[0];
+    return BATON_OK;
+}
+
+/* ---- not taken in yet ---- */
+
+static bool has_key(void *arg, const struct log_record *record)
+{
+    const char *turn_id = arg;
+    return record->key_len != 32 || memcmp(record->key, turn_id, 32) != 0;
+}
+
+baton_code turn_log_waiting(struct log *log, const struct config *config, const char *turn_id,
+                            const char **ret_service, struct baton_error *err)
+{
+    char key[33];
+    *ret_service = NULL;
+    memcpy(key, turn_id, sizeof(key));
+    for (size_t s = 0; s < config->n_services; s++) {
+        const char *service = config->services[s].name.s;
+        struct topic_name topic = topic_name(TOPIC_handoff, config->prefix.s, service);
+        struct topic_name group = group_of_workers(config->prefix.s, service);
+        int32_t partitions = 0;
+        int64_t from = LOG_OFFSET_NONE;
+        bool found = false;
+        baton_code rc = partitions_or_none(log, topic.s, true, &partitions, err);
+        if (rc != BATON_OK) {
+            return rc;
+        }
+        if (partitions == 0) {
+            continue;
+        }
+        int32_t partition = log_partition_of(key, 32, partitions);
+        if ((rc = log_group_offset(log, group.s, topic.s, partition, &from, err)) != BATON_OK ||
+            (rc = scan_partition(log, topic.s, partition, from < 0 ? 0 : from, has_key, key, &found,
+                                 err)) != BATON_OK) {
+            return rc;
+        }
+        if (found) {
+            *ret_service = service;
+            return BATON_OK;
+        }
+    }
+    return BATON_OK;
+}
+
+/* ---- following ---- */
+
+struct turn_watch_at {
+    struct log_reader *reader;
+    const char *service;
+};
+
+struct turn_watch {
+    struct turn_id id;
+    struct turn_watch_at *at; /* one for each service */
+    size_t count;
+    size_t next;
+    struct log_batch batch;
+    size_t pos; /* of the batch: what comes next */
+    const char *batch_service;
+};
+
+baton_code turn_watch_open(struct log *log, const struct config *config, const char *turn_id,
+                           struct turn_watch **ret_watch, struct baton_error *err)
+{
+    struct turn_watch *watch = calloc(1, sizeof(*watch));
+    baton_code rc = BATON_OK;
+    if (watch == NULL || (watch->at = calloc(config->n_services + 1, sizeof(*watch->at))) == NULL) {
+        free(watch);
+        return baton_fail(err, BATON_E_no_memory, "no memory to follow a turn");
+    }
+    watch->id = turn_id_of(turn_id);
+    for (size_t s = 0; rc == BATON_OK && s < config->n_services; s++) {
+        struct topic_name topic =
+            topic_name(TOPIC_turns, config->prefix.s, config->services[s].name.s);
+        int32_t partitions = 0;
+        int64_t low;
+        int64_t high;
+        rc = partitions_or_none(log, topic.s, true, &partitions, err);
+        if (rc != BATON_OK || partitions == 0) {
+            continue;
+        }
+        int32_t partition = log_partition_of(turn_id, 32, partitions);
+        if ((rc = log_watermarks(log, topic.s, partition, &low, &high, err)) == BATON_OK &&
+            (rc = log_reader_open(log, topic.s, partition, high, LOG_READ_committed,
+                                  &watch->at[watch->count].reader, err)) == BATON_OK) {
+            watch->at[watch->count++].service = config->services[s].name.s;
+        }
+    }
+    if (rc != BATON_OK) {
+        turn_watch_close(watch);
+        return rc;
+    }
+    *ret_watch = watch;
+    return BATON_OK;
+}
+
+void turn_watch_close(struct turn_watch *watch)
+{
+    if (watch != NULL) {
+        log_batch_free(&watch->batch);
+        for (size_t i = 0; i < watch->count; i++) {
+            log_reader_close(watch->at[i].reader);
+        }
+        free(watch->at);
+        free(watch);
+    }
+}
+
+/* The next record of the turn in the batch that was read; false: none left. */
+static bool from_batch(struct turn_watch *watch, struct turn_record *ret_record, baton_code *ret_rc,
+                       struct baton_error *err)
+{
+    while (watch->pos < watch->batch.count) {
+        const struct log_record *record = &watch->batch.records[watch->pos++];
+        if (record->value == NULL || record->key_len != 32 ||
+            memcmp(record->key, watch->id.s, 32) != 0) {
+            continue;
+        }
+        turn_record_init(ret_record);
+        *ret_rc = turn_record_parse(record->value, record->value_len, ret_record, err);
+        if (*ret_rc != BATON_OK) {
+            turn_record_done(ret_record);
+        }
+        return true;
+    }
+    return false;
+}
+
+baton_code turn_watch_next(struct turn_watch *watch, int64_t timeout_ms,
+                           struct turn_record *ret_record, const char **ret_service,
+                           struct baton_error *err)
+{
+    int64_t until = mono_now().v + timeout_ms;
+    baton_code rc = BATON_OK;
+    *ret_service = NULL;
+    for (;;) {
+        if (from_batch(watch, ret_record, &rc, err)) {
+            *ret_service = rc == BATON_OK ? watch->batch_service : NULL;
+            return rc;
+        }
+        int64_t rest = until - mono_now().v;
+        if (watch->count == 0 || rest <= 0) {
+            return BATON_OK;
+        }
+        struct turn_watch_at *at = &watch->at[watch->next++ % watch->count];
+        int64_t slice = watch->count == 1 ? rest : WATCH_SLICE_MS / (int64_t)watch->count + 1;
+        watch->pos = 0;
+        watch->batch_service = at->service;
+        rc = log_reader_next(at->reader, 64, slice < rest ? slice : rest, &watch->batch, err);
+        if (rc != BATON_OK) {
+            watch->batch.count = 0;
+            return rc;
+        }
+    }
+}
