@@ -279,6 +279,26 @@ def test_the_log_forgets_nothing_when_every_store_is_lost(host):
     assert len(host.calls(turn=turns["t-done"])) == 1
 
 
+@pytest.mark.heavy
+def test_an_idle_worker_costs_next_to_nothing(host):
+    """Below 16 MiB and half a per cent of a processor, also with members of other services beside it."""
+    worker = host.worker("alpha", "w1")
+    host.ends(host.published(), "completed")
+    time.sleep(1.5)
+
+    def ticks():
+        with open(f"/proc/{worker.pid}/stat", encoding="ascii") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return int(fields[11]) + int(fields[12])
+
+    before = ticks()
+    time.sleep(6)
+    assert ticks() - before <= 4, "hundredths of a second in six"
+    with open(f"/proc/{worker.pid}/status", encoding="ascii") as file:
+        rss = int(next(line for line in file if line.startswith("VmRSS")).split()[1])
+    assert rss < 16 * 1024, f"{rss} KiB"
+
+
 def fault_points():
     """Names of every point at which a test build can be broken (common/base/tbl/fault_points.h)."""
     path = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
