@@ -1,0 +1,86 @@
+/* FIELD F08: kill -9 at any moment. What a transaction holds is there as a whole or not at all. */
+#include "tests/conformance/actor.h"
+#include "tests/conformance/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What each partition says: newest count of turn log, outcomes, offset. All must be the same. */
+static int64_t count_of_partition(const struct fixture *f, int32_t partition)
+{
+    struct log_batch batch = {0};
+    char text[32] = "0";
+    int64_t committed = 0;
+    read_all(f->log, f->turns, partition, 0, &batch);
+    if (batch.count > 0) {
+        const struct log_record *newest = &batch.records[batch.count - 1];
+        assert_true(newest->value_len < sizeof(text));
+        memcpy(text, newest->value, newest->value_len);
+        text[newest->value_len] = '\0';
+    }
+    int64_t count = strtoll(text, NULL, 10);
+    read_all(f->log, f->outcomes, partition, 0, &batch);
+    assert_int_equal(batch.count, count); /* one for each, none twice */
+    for (size_t i = 0; i < batch.count; i++) {
+        snprintf(text, sizeof(text), "%zu", i + 1);
+        assert_true(value_is(&batch.records[i], text));
+    }
+    OK(log_group_offset(f->log, f->group, f->handoff, partition, &committed, &err));
+    assert_int_equal(committed == LOG_OFFSET_NONE ? 0 : committed, count);
+    log_batch_free(&batch);
+    return count;
+}
+
+static void test_F08_committer_is_killed(void **state)
+{
+    struct fixture *f = *state;
+    enum { KILLS = 40 };
+    int64_t count = 0;
+    unsigned seed = 4711;
+    for (int i = 0; i < KILLS; i++) {
+        struct actor actor = actor_start(f, "committer", "w");
+        AWAIT(f, atomic_load(&actor.shared->n_commits) > 0);
+        usleep((useconds_t)(rand_r(&seed) % 20000));
+        actor_kill(&actor);
+        int64_t known = count + atomic_load(&actor.shared->n_commits);
+        actor_done(&actor);
+
+        int64_t found = count_of_partition(f, 0);
+        assert_true(found == known || found == known + 1); /* nothing that was answered is lost */
+        for (int32_t p = 1; p < PARTITIONS; p++) {
+            assert_int_equal(count_of_partition(f, p), found);
+        }
+        count = found;
+    }
+}
+
+static void test_F08_publishers_are_killed(void **state)
+{
+    struct fixture *f = *state;
+    enum { KILLS = 20 };
+    unsigned seed = 815;
+    for (int i = 0; i < KILLS; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "p%d", i);
+        struct actor actor = actor_start_counting(f, "publisher", name, 1000000);
+        size_t before = count_all(f, f->outcomes);
+        AWAIT(f, count_all(f, f->outcomes) > before);
+        usleep((useconds_t)(rand_r(&seed) % 10000));
+        actor_kill(&actor);
+        actor_done(&actor);
+        publish_one(f, f->outcomes, 0, "k", "after"); /* the log goes on at once */
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int run_crashes(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_F08_committer_is_killed),
+        TEST(test_F08_publishers_are_killed),
+    };
+    return cmocka_run_group_tests_name("crashes", tests, NULL, NULL);
+}
