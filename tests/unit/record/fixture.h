@@ -144,7 +144,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return remove(path);
 }
 
-static void box_close(struct box *box)
+__attribute__((unused)) static void box_close(struct box *box)
 {
     nftw(box->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
