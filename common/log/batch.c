@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_BYTES (32 * 1024)     /* a tick's worth of small records */
-#define CHUNKS_KEPT (1024 * 1024)   /* bytes that an emptied batch keeps for its next filling */
+#define CHUNK_BYTES (32 * 1024)   /* a tick's worth of small records */
+#define CHUNKS_KEPT (1024 * 1024) /* bytes that an emptied batch keeps for its next filling */
 #define HEADER_NULL 0xffffffffu
 
 struct chunk {
@@ -227,8 +227,7 @@ bool batch_add(struct log_batch *batch, int64_t offset, struct wall_ms at, const
                                 .value_len = value_len};
     if (!copy(memory, key, key_len, &record.key) ||
         !copy(memory, value, value_len, &record.value) ||
-        (headers != NULL &&
-         !headers_decode(memory, headers, headers_len, &record, ret_damaged))) {
+        (headers != NULL && !headers_decode(memory, headers, headers_len, &record, ret_damaged))) {
         return false;
     }
     batch->records[batch->count++] = record;

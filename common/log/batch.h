@@ -22,7 +22,8 @@ bool batch_add(struct log_batch *batch, int64_t offset, struct wall_ms at, const
 struct buf;
 /* Appends count headers: 2 bytes length and name, 4 bytes length (0xffffffff: null) and value. */
 void headers_encode(struct buf *buf, const struct log_header *headers, size_t count);
-/* Bytes that a record takes of the topic's record_bytes_max: key, value, header names and values. */
+/* Bytes that a record takes of the topic's record_bytes_max: key, value, header names and values.
+ */
 size_t record_bytes(const struct log_record *record);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * What a driver of the log gives: one table of functions, each as log.h declares it.
  *
- * Called by log.c only, which has checked the arguments' shape; the drivers embed the structs below as
- * first member of their own. Threads, memory and codes are those of log.h.
+ * Called by log.c only, which has checked the arguments' shape; the drivers embed the structs below
+ * as first member of their own. Threads, memory and codes are those of log.h.
  */
 #ifndef BATON_COMMON_LOG_DRIVER_H
 #define BATON_COMMON_LOG_DRIVER_H
@@ -31,8 +31,8 @@ struct log_driver_ops {
     baton_code (*publisher_open)(struct log *log, struct log_publisher **ret_publisher,
                                  struct baton_error *err);
     void (*publisher_close)(struct log_publisher *publisher);
-    baton_code (*publish)(struct log_publisher *publisher, struct log_record *records,
-                          size_t count, int64_t timeout_ms, struct baton_error *err);
+    baton_code (*publish)(struct log_publisher *publisher, struct log_record *records, size_t count,
+                          int64_t timeout_ms, struct baton_error *err);
 
     baton_code (*reader_open)(struct log *log, const char *topic, int32_t partition, int64_t from,
                               enum log_isolation isolation, struct log_reader **ret_reader,

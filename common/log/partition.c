@@ -1,4 +1,5 @@
-/* The partition of a key: murmur2 as Kafka's Java client has it. Called by publishers and drivers. */
+/* The partition of a key: murmur2 as Kafka's Java client has it. Called by publishers and drivers.
+ */
 #include "common/base/check.h"
 #include "common/log/log.h"
 

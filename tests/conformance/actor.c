@@ -131,8 +131,7 @@ static void be_publisher(const struct fixture *fixture, struct actor_shared *sha
     for (int64_t i = 0; i < shared->count; i++) {
         char value[64];
         snprintf(value, sizeof(value), "%s-%lld", name, (long long)i);
-        struct log_record record =
-            record_of(fixture->outcomes, LOG_PARTITION_BY_KEY, value, value);
+        struct log_record record = record_of(fixture->outcomes, LOG_PARTITION_BY_KEY, value, value);
         must(shared, log_publish(publisher, &record, 1, fixture->wait_ms, &err), &err);
     }
     log_publisher_close(publisher);
@@ -191,8 +190,8 @@ static const struct {
 /* argv: program, ACTOR_ARGUMENT, place, prefix, role, name */
 _Noreturn void actor_main(char **argv)
 {
-    struct actor_shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED,
-                                       SHARED_FD, 0);
+    struct actor_shared *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
     if (shared == MAP_FAILED) {
         _exit(1);
     }
@@ -214,8 +213,8 @@ struct actor actor_start(const struct fixture *fixture, const char *role, const 
     return actor_start_counting(fixture, role, name, 0);
 }
 
-struct actor actor_start_counting(const struct fixture *fixture, const char *role,
-                                  const char *name, int64_t count)
+struct actor actor_start_counting(const struct fixture *fixture, const char *role, const char *name,
+                                  int64_t count)
 {
     struct actor actor;
     int fd = memfd_create("actor", MFD_CLOEXEC);

@@ -1,11 +1,11 @@
 /*
- * Other processes of a test: this program again (fork and exec: no library of the drivers survives a
- * bare fork), in one of the roles below, led by the test through shared memory.
+ * Other processes of a test: this program again (fork and exec: no library of the drivers survives
+ * a bare fork), in one of the roles below, led by the test through shared memory.
  *
- * member: polls all the time unless told to be idle; one command at a time, actor_do waits for its end.
- * publisher: publishes `count` records to `outcomes`, then ends.
- * committer: a member that commits without end, each time a record for every partition it has, the
- * same record to `outcomes`, and the offset one higher; it is there to be killed.
+ * member: polls all the time unless told to be idle; one command at a time, actor_do waits for its
+ * end. publisher: publishes `count` records to `outcomes`, then ends. committer: a member that
+ * commits without end, each time a record for every partition it has, the same record to
+ * `outcomes`, and the offset one higher; it is there to be killed.
  */
 #ifndef BATON_TESTS_CONFORMANCE_ACTOR_H
 #define BATON_TESTS_CONFORMANCE_ACTOR_H
@@ -17,10 +17,10 @@
 
 enum actor_command {
     ACTOR_none,
-    ACTOR_commit,      /* `value` to the state topic and `next` of handoff, of `partition` */
-    ACTOR_leave,       /* leaves the group and ends */
-    ACTOR_close,       /* ends and keeps its place */
-    ACTOR_idle,        /* stops polling: a hung engine */
+    ACTOR_commit, /* `value` to the state topic and `next` of handoff, of `partition` */
+    ACTOR_leave,  /* leaves the group and ends */
+    ACTOR_close,  /* ends and keeps its place */
+    ACTOR_idle,   /* stops polling: a hung engine */
 };
 
 struct actor_shared {
@@ -33,7 +33,7 @@ struct actor_shared {
     char value[64];
     /* Told by the actor. */
     atomic_int verdict;
-    atomic_int code; /* of a call that failed: the actor has ended */
+    atomic_int code;  /* of a call that failed: the actor has ended */
     atomic_uint mask; /* partitions that it was told; 0 after revoked and lost */
     atomic_llong told_generation;
     atomic_int n_assigned;
@@ -49,8 +49,8 @@ struct actor {
 
 struct actor actor_start(const struct fixture *fixture, const char *role, const char *name);
 /* The same with a count, for a publisher. */
-struct actor actor_start_counting(const struct fixture *fixture, const char *role,
-                                  const char *name, int64_t count);
+struct actor actor_start_counting(const struct fixture *fixture, const char *role, const char *name,
+                                  int64_t count);
 /* What main calls in such a process; does not return. */
 _Noreturn void actor_main(char **argv);
 #define ACTOR_ARGUMENT "--actor"

@@ -1,7 +1,7 @@
 /*
- * A log for one conformance test, whichever driver runs: topics under a fresh prefix, and times that
- * the driver can keep. Called by the tests of this folder, which see nothing but log.h and this; only
- * fixture.c knows a driver by name.
+ * A log for one conformance test, whichever driver runs: topics under a fresh prefix, and times
+ * that the driver can keep. Called by the tests of this folder, which see nothing but log.h and
+ * this; only fixture.c knows a driver by name.
  */
 #ifndef BATON_TESTS_CONFORMANCE_FIXTURE_H
 #define BATON_TESTS_CONFORMANCE_FIXTURE_H
@@ -24,14 +24,14 @@ struct fixture {
     char group[64];
     char handoff[64]; /* the group's inputs */
     char control[64];
-    char turns[64];   /* its state topic, compacted */
+    char turns[64];    /* its state topic, compacted */
     char outcomes[64]; /* another output, delete */
-    char missing[64]; /* a topic that is not there */
+    char missing[64];  /* a topic that is not there */
     /* What the driver can keep. */
     int64_t session_ms;
     int64_t heartbeat_ms;
-    int64_t wait_ms;      /* longest wait for a thing that must come */
-    int64_t takeover_ms;  /* longest wait for the partitions of who was killed or went silent */
+    int64_t wait_ms;         /* longest wait for a thing that must come */
+    int64_t takeover_ms;     /* longest wait for the partitions of who was killed or went silent */
     size_t record_bytes_max; /* of `outcomes` */
 };
 

@@ -1,4 +1,5 @@
-/* The conformance suite of the log: all its groups of tests, or one of the other processes of a test. */
+/* The conformance suite of the log: all its groups of tests, or one of the other processes of a
+ * test. */
 #include "tests/conformance/actor.h"
 #include "tests/conformance/suite.h"
 

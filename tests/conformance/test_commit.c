@@ -28,8 +28,11 @@ static void test_commit_is_one(void **state)
     struct log_offset offsets[] = {{.input = 0, .partition = 1, .next = 5},
                                    {.input = 1, .partition = 1, .next = 6},
                                    {.input = 0, .partition = 2, .next = 7}};
-    struct log_txn txn = {.generation = event.generation, .records = records, .n_records = 3,
-                          .offsets = offsets, .n_offsets = 3};
+    struct log_txn txn = {.generation = event.generation,
+                          .records = records,
+                          .n_records = 3,
+                          .offsets = offsets,
+                          .n_offsets = 3};
     struct log_commit_result result = commit(f, member, &txn);
     assert_int_equal(result.verdict, LOG_VERDICT_committed);
     assert_int_equal(result.culprit, -1);
@@ -129,8 +132,11 @@ static void check_culprit(struct fixture *f, struct log_record bad, baton_code c
     struct log_record records[] = {record_of(f->turns, 0, "a", "1"), bad,
                                    record_of(f->outcomes, 0, "b", "2")};
     struct log_offset offset = {.input = 0, .partition = 0, .next = 9};
-    struct log_txn txn = {.generation = event.generation, .records = records, .n_records = 3,
-                          .offsets = &offset, .n_offsets = 1};
+    struct log_txn txn = {.generation = event.generation,
+                          .records = records,
+                          .n_records = 3,
+                          .offsets = &offset,
+                          .n_offsets = 1};
     struct log_commit_result result = commit(f, member, &txn);
     int64_t committed = 0;
     assert_int_equal(result.verdict, LOG_VERDICT_aborted);
@@ -179,8 +185,7 @@ static void test_two_members_interleaved(void **state)
         char value[16];
         snprintf(value, sizeof(value), "%d", i);
         assert_int_equal(actor_commit(f, &a, generation, 0, value, i), LOG_VERDICT_committed);
-        assert_int_equal(actor_commit(f, &b, generation, 3, value, 100 + i),
-                         LOG_VERDICT_committed);
+        assert_int_equal(actor_commit(f, &b, generation, 3, value, 100 + i), LOG_VERDICT_committed);
     }
     int64_t offset = 0;
     OK(log_group_offset(f->log, f->group, f->handoff, 0, &offset, &err));
@@ -221,8 +226,11 @@ static void test_commit_with_many_records(void **state)
     for (int32_t p = 0; p < PARTITIONS; p++) {
         offsets[p] = (struct log_offset){.input = 0, .partition = p, .next = N};
     }
-    struct log_txn txn = {.generation = event.generation, .records = records, .n_records = 2 * N,
-                          .offsets = offsets, .n_offsets = PARTITIONS};
+    struct log_txn txn = {.generation = event.generation,
+                          .records = records,
+                          .n_records = 2 * N,
+                          .offsets = offsets,
+                          .n_offsets = PARTITIONS};
     assert_int_equal(commit(f, member, &txn).verdict, LOG_VERDICT_committed);
     assert_int_equal(count_all(f, f->turns), N);
     assert_int_equal(count_all(f, f->outcomes), N);

@@ -44,7 +44,8 @@ static void test_session_out_of_bounds(void **state)
     assert_null(member);
 }
 
-/* Range: sorted by worker id, the first get one more; both inputs alike (the events have one list). */
+/* Range: sorted by worker id, the first get one more; both inputs alike (the events have one list).
+ */
 static void test_one_to_four_members(void **state)
 {
     struct fixture *f = *state;
@@ -243,8 +244,11 @@ static void test_B04_twin(void **state)
 
     struct log_record record = record_of(f->turns, 0, "turn", "of the older");
     struct log_offset offset = {.partition = 0, .next = 7};
-    struct log_txn txn = {.generation = generation, .records = &record, .n_records = 1,
-                          .offsets = &offset, .n_offsets = 1};
+    struct log_txn txn = {.generation = generation,
+                          .records = &record,
+                          .n_records = 1,
+                          .offsets = &offset,
+                          .n_offsets = 1};
     struct log_commit_result result = {0};
     OK(log_commit(old, &txn, f->wait_ms, &result, &err));
     assert_true(result.verdict == LOG_VERDICT_fenced || result.verdict == LOG_VERDICT_lost);

@@ -32,7 +32,8 @@ static void test_offsets_rise(void **state)
         assert_int_equal(batch.records[i].offset, records[i].offset);
         assert_string_equal(batch.records[i].topic, f->outcomes);
         assert_int_equal(batch.records[i].partition, 1);
-        assert_true(batch.records[i].at.v >= before.v - 1 && batch.records[i].at.v <= wall_now().v + 1);
+        assert_true(batch.records[i].at.v >= before.v - 1 &&
+                    batch.records[i].at.v <= wall_now().v + 1);
     }
     assert_true(value_is(&batch.records[0], "a") && value_is(&batch.records[2], "c"));
     assert_true(batch.next_offset > records[2].offset);
@@ -70,8 +71,14 @@ static void test_C03_null_and_empty(void **state)
     struct log_record records[] = {
         {.topic = f->outcomes, .partition = 0, .key = NULL, .value = NULL},
         {.topic = f->outcomes, .partition = 0, .key = "", .value = ""},
-        {.topic = f->outcomes, .partition = 0, .key = "\0k", .key_len = 2, .value = "v\0", .value_len = 2,
-         .headers = headers, .n_headers = 5}};
+        {.topic = f->outcomes,
+         .partition = 0,
+         .key = "\0k",
+         .key_len = 2,
+         .value = "v\0",
+         .value_len = 2,
+         .headers = headers,
+         .n_headers = 5}};
     OK(log_publisher_open(f->log, &publisher, &err));
     OK(log_publish(publisher, records, 3, f->wait_ms, &err));
     log_publisher_close(publisher);
@@ -173,9 +180,8 @@ static void test_reader_of_missing_topic(void **state)
     struct fixture *f = *state;
     struct log_reader *reader = NULL;
     struct baton_error why = {0};
-    assert_int_equal(
-        log_reader_open(f->log, f->missing, 0, 0, LOG_READ_committed, &reader, &why),
-        BATON_E_topic_missing);
+    assert_int_equal(log_reader_open(f->log, f->missing, 0, 0, LOG_READ_committed, &reader, &why),
+                     BATON_E_topic_missing);
     assert_int_equal(
         log_reader_open(f->log, f->outcomes, PARTITIONS, 0, LOG_READ_committed, &reader, &why),
         BATON_E_topic_missing);

@@ -49,8 +49,9 @@ static baton_code check_record(const struct log_record *record, const struct log
                                struct baton_error *err)
 {
     if (record->n_headers > LOG_HEADERS_MAX) {
-        return baton_fail(err, BATON_E_invalid_request, "topic %s: a record with %zu headers; %d fit",
-                          topic->name, record->n_headers, LOG_HEADERS_MAX);
+        return baton_fail(err, BATON_E_invalid_request,
+                          "topic %s: a record with %zu headers; %d fit", topic->name,
+                          record->n_headers, LOG_HEADERS_MAX);
     }
     for (size_t i = 0; i < record->n_headers; i++) {
         if (strlen(record->headers[i].name) > HEADER_NAME_MAX) {

@@ -1,10 +1,11 @@
 /*
- * Bells: how processes wake each other. One file for each topic and group, written to after a commit
- * and watched by inotify. Called by append, group, member and read.
+ * Bells: how processes wake each other. One file for each topic and group, written to after a
+ * commit and watched by inotify. Called by append, group, member and read.
  *
- * A write to the bell file and not the write-ahead log's own change, because that changes before the
- * commit is visible. Whoever waits watches first, then reads, then waits; so nothing is missed. A ring
- * is lost only with a process that dies between its commit and the ring: a slow timer is the net.
+ * A write to the bell file and not the write-ahead log's own change, because that changes before
+ * the commit is visible. Whoever waits watches first, then reads, then waits; so nothing is missed.
+ * A ring is lost only with a process that dies between its commit and the ring: a slow timer is the
+ * net.
  */
 #include "common/log/local/internal.h"
 

@@ -1,5 +1,6 @@
 /*
- * A member's transaction: records and offsets, bound to an assignment. Called by log.c (log_commit).
+ * A member's transaction: records and offsets, bound to an assignment. Called by log.c
+ * (log_commit).
  *
  * Member, generation and ownership are checked in the very transaction that writes, so there is no
  * moment between the check and the commit. Each has a number in the member's row: after an outcome
@@ -17,7 +18,8 @@ static bool owns(uint64_t owned, int32_t partition)
     return partition >= 0 && partition < LOG_PARTITIONS_MAX && (owned >> partition & 1) != 0;
 }
 
-/* Whoever names a partition in a transaction must own it: offsets, and records of the state topic. */
+/* Whoever names a partition in a transaction must own it: offsets, and records of the state topic.
+ */
 static bool owns_all(const struct standing *standing, const struct log_txn *txn)
 {
     for (size_t i = 0; i < txn->n_offsets; i++) {
@@ -42,8 +44,7 @@ static bool refused(const struct standing *standing, const struct log_txn *txn,
         result->verdict = LOG_VERDICT_fenced;
         return true;
     }
-    if (!standing->member || standing->generation != txn->generation ||
-        !owns_all(standing, txn)) {
+    if (!standing->member || standing->generation != txn->generation || !owns_all(standing, txn)) {
         result->verdict = LOG_VERDICT_lost;
         return true;
     }

@@ -24,10 +24,10 @@ static const struct {
     uint64_t magic;
     const char *name;
 } remote_systems[] = {
-    {0x6969, "nfs"},       {0x517b, "smb"},       {0xff534d42, "cifs"},  {0xfe534d42, "smb2"},
-    {0x5346414f, "afs"},   {0x6b414653, "afs"},   {0x73757245, "coda"},  {0x01021997, "9p"},
-    {0x00c36400, "ceph"},  {0x47504653, "gpfs"},  {0x0bd00bd0, "lustre"}, {0x7461636f, "ocfs2"},
-    {0x01161970, "gfs2"},  {0x19830326, "beegfs"}, {0x013111a8, "ibrix"}, {0xaad7aaea, "panfs"},
+    {0x6969, "nfs"},      {0x517b, "smb"},        {0xff534d42, "cifs"},   {0xfe534d42, "smb2"},
+    {0x5346414f, "afs"},  {0x6b414653, "afs"},    {0x73757245, "coda"},   {0x01021997, "9p"},
+    {0x00c36400, "ceph"}, {0x47504653, "gpfs"},   {0x0bd00bd0, "lustre"}, {0x7461636f, "ocfs2"},
+    {0x01161970, "gfs2"}, {0x19830326, "beegfs"}, {0x013111a8, "ibrix"},  {0xaad7aaea, "panfs"},
 };
 
 #define FUSE_MAGIC 0x65735546
@@ -44,7 +44,8 @@ bool file_system_is_remote(uint64_t magic, const char *mount_type)
            strcmp(mount_type, "fuse.fuse-overlayfs") != 0;
 }
 
-/* The type of the mount with that device, as /proc/self/mountinfo names it; "" if it is not found. */
+/* The type of the mount with that device, as /proc/self/mountinfo names it; "" if it is not found.
+ */
 static void mount_type_of(dev_t device, char *ret_type, size_t size)
 {
     char line[4096];
@@ -77,9 +78,8 @@ static baton_code check_private(const char *path, const struct stat *st, const c
                           path, st->st_uid, geteuid());
     }
     if ((st->st_mode & 077) != 0) {
-        return baton_fail(err, BATON_E_bad_config,
-                          "%s: mode %04o lets others in: `chmod %s %s`", path,
-                          st->st_mode & 07777, mode_hint, path);
+        return baton_fail(err, BATON_E_bad_config, "%s: mode %04o lets others in: `chmod %s %s`",
+                          path, st->st_mode & 07777, mode_hint, path);
     }
     return BATON_OK;
 }
@@ -91,11 +91,11 @@ static baton_code check_folder(const char *folder, struct baton_error *err)
     char type[64] = "";
 
     if (stat(folder, &st) != 0 || statfs(folder, &fs) != 0) {
-        return baton_fail(err,
-                          errno == ENOENT ? BATON_E_service_unavailable : BATON_E_bad_config,
-                          "%s: there is no log here: %m; `baton init` or `baton topics apply` makes "
-                          "one",
-                          folder);
+        return baton_fail(
+            err, errno == ENOENT ? BATON_E_service_unavailable : BATON_E_bad_config,
+            "%s: there is no log here: %m; `baton init` or `baton topics apply` makes "
+            "one",
+            folder);
     }
     if (!S_ISDIR(st.st_mode)) {
         return baton_fail(err, BATON_E_bad_config, "%s: is no folder", folder);
@@ -104,10 +104,11 @@ static baton_code check_folder(const char *folder, struct baton_error *err)
         mount_type_of(st.st_dev, type, sizeof(type));
     }
     if (file_system_is_remote((uint64_t)(uint32_t)fs.f_type, type)) {
-        return baton_fail(err, BATON_E_bad_config,
-                          "%s: lies on a network file system (type %08x %s), where locks and shared "
-                          "memory do not hold: set local.path to a disk of this host, or use Kafka",
-                          folder, (unsigned)fs.f_type, type);
+        return baton_fail(
+            err, BATON_E_bad_config,
+            "%s: lies on a network file system (type %08x %s), where locks and shared "
+            "memory do not hold: set local.path to a disk of this host, or use Kafka",
+            folder, (unsigned)fs.f_type, type);
     }
     return check_private(folder, &st, "700", err);
 }
@@ -119,11 +120,11 @@ static baton_code check_file(const char *path, bool may_miss, struct baton_error
         if (errno == ENOENT && may_miss) {
             return BATON_OK;
         }
-        return baton_fail(err,
-                          errno == ENOENT ? BATON_E_service_unavailable : BATON_E_bad_config,
-                          "%s: there is no log here: %m; `baton init` or `baton topics apply` makes "
-                          "one",
-                          path);
+        return baton_fail(
+            err, errno == ENOENT ? BATON_E_service_unavailable : BATON_E_bad_config,
+            "%s: there is no log here: %m; `baton init` or `baton topics apply` makes "
+            "one",
+            path);
     }
     if (!S_ISREG(st.st_mode)) {
         return baton_fail(err, BATON_E_bad_config, "%s: is no regular file", path);

@@ -16,12 +16,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define LOCAL_NAME_MAX 240        /* of topics and groups: a bell's file name has room for it */
-#define LOCAL_OFFSET_BITS 40      /* record.id is part << 40 | offset */
+#define LOCAL_NAME_MAX 240   /* of topics and groups: a bell's file name has room for it */
+#define LOCAL_OFFSET_BITS 40 /* record.id is part << 40 | offset */
 #define LOCAL_OFFSET_MAX (((int64_t)1 << LOCAL_OFFSET_BITS) - 1)
-#define LOCAL_WAIT_MS 5000        /* calls without a time of their own wait so long for the queue */
-#define LOCAL_DEAF_MS 50          /* how often who has no inotify looks by itself */
-#define LOCAL_POLL_WAIT_MS 20     /* a poll never waits, except so long for the queue */
+#define LOCAL_WAIT_MS 5000    /* calls without a time of their own wait so long for the queue */
+#define LOCAL_DEAF_MS 50      /* how often who has no inotify looks by itself */
+#define LOCAL_POLL_WAIT_MS 20 /* a poll never waits, except so long for the queue */
 
 extern const struct log_driver_ops local_ops;
 
@@ -62,6 +62,8 @@ baton_code local_commit(struct local_conn *conn, bool *ret_unsure, struct baton_
 /* Rolls back, if a transaction is open, and leaves the queue. */
 void local_rollback(struct local_conn *conn);
 
+/* When a wait of timeout_ms that begins now is over, of mono_ns. */
+int64_t local_end_ns(int64_t timeout_ms);
 /* false after timeout_ms. One queue for all processes; the kernel takes the dead out of it. */
 bool queue_enter(int fd, int64_t timeout_ms);
 void queue_leave(int fd);
@@ -74,8 +76,8 @@ struct local_topic {
     struct log_topic about; /* name: the caller's */
 };
 
-baton_code local_topic_find(struct local_conn *conn, const char *name, struct local_topic *ret_topic,
-                            struct baton_error *err);
+baton_code local_topic_find(struct local_conn *conn, const char *name,
+                            struct local_topic *ret_topic, struct baton_error *err);
 /* The same, and the id of the partition; topic_missing if there is no such partition. */
 baton_code local_part_find(struct local_conn *conn, const char *topic, int32_t partition,
                            int64_t *ret_part, struct baton_error *err);
@@ -118,9 +120,8 @@ struct append_place {
 
 /* Appends one; the record is not changed. Codes of the record: topic_missing, record_too_large,
  * invalid_request (no key on a compacted topic, malformed headers). */
-baton_code append_record(struct append *append, const struct log_record *record,
-                         struct wall_ms at, struct append_place *ret_place,
-                         struct baton_error *err);
+baton_code append_record(struct append *append, const struct log_record *record, struct wall_ms at,
+                         struct append_place *ret_place, struct baton_error *err);
 /* Is the code about the record itself, so that the transaction is possible without it? */
 bool append_is_culprit(baton_code code);
 /* Writes the partitions' ends; before the commit. */
@@ -131,7 +132,8 @@ void append_done(struct append *append);
 
 /* ---- reading (read.c) ---- */
 
-/* Fills batch from *pos on (clamped) with at most max records, about bytes_max bytes; moves *pos. */
+/* Fills batch from *pos on (clamped) with at most max records, about bytes_max bytes; moves *pos.
+ */
 baton_code local_read(struct local_conn *conn, const char *topic, int32_t partition, int64_t part,
                       int64_t *pos, size_t max, size_t bytes_max, struct log_batch *batch,
                       struct baton_error *err);
@@ -145,7 +147,8 @@ void bell_ring(const struct local_log *log, enum bell_kind kind, const char *nam
 int bell_open(void);
 /* Watches a bell; its number for bell_heard, or -1. */
 int bell_watch(const struct local_log *log, int fd, enum bell_kind kind, const char *name);
-/* Takes the next rung bell off the descriptor; false: none. *ret_gone: the bell will not ring again. */
+/* Takes the next rung bell off the descriptor; false: none. *ret_gone: the bell will not ring
+ * again. */
 bool bell_heard(int fd, int *ret_watch, bool *ret_gone);
 
 /* ---- slots (slot.c) ---- */
@@ -231,7 +234,7 @@ struct local_member {
     int64_t session_ms;
     int64_t heartbeat_ms;
     int64_t group_id;
-    int32_t partitions;              /* of each input */
+    int32_t partitions; /* of each input */
     int64_t first_part[LOG_INPUTS];
 
     struct slot slot;
@@ -246,18 +249,19 @@ struct local_member {
 
     enum member_state state;
     int64_t generation;
-    uint64_t assigned; /* a bit for each partition number that was told */
-    bool look;         /* the group may have changed */
-    bool bury;         /* somebody may have died */
+    uint64_t assigned;          /* a bit for each partition number that was told */
+    bool look;                  /* the group may have changed */
+    bool bury;                  /* somebody may have died */
     uint64_t fresh[LOG_INPUTS]; /* partitions that may have more than was fetched */
     int64_t pos[LOG_INPUTS][LOG_PARTITIONS_MAX];
 
     int64_t duties_at; /* monotonic ms of the last duties */
-    int64_t keep_at;  /* when housekeeping is tried next */
+    bool judges;       /* the others have had time to be heard: a silent one is removed */
+    int64_t keep_at;   /* when housekeeping is tried next */
     int64_t keep_cursor;
 
-    int64_t txn;      /* number of the newest transaction that was begun */
-    bool unsure;      /* its outcome is unknown: the next commit is its repetition */
+    int64_t txn; /* number of the newest transaction that was begun */
+    bool unsure; /* its outcome is unknown: the next commit is its repetition */
     struct append_place *unsure_places;
     struct wall_ms unsure_at;
     uint32_t turn;
@@ -279,10 +283,13 @@ baton_code member_join(struct local_member *member, int64_t timeout_ms, struct b
 baton_code member_leave(struct local_member *member, bool leave_group, int64_t timeout_ms,
                         struct baton_error *err);
 /* Removes members that are dead, gone for a session, or silent for one. */
-baton_code member_bury(struct local_member *member, bool drop_silent, struct baton_error *err);
+baton_code member_bury(struct local_member *member, struct baton_error *err);
+/* Starts the timer that makes log_member_fd readable: each heartbeat, or more often for the deaf.
+ */
+void member_set_timer(const struct local_member *member);
 /* Makes log_member_fd readable until the next poll. */
 void member_wake(struct local_member *member);
-/* Is the outcome of an earlier commit open no more. */
+/* The outcome of an earlier commit is no question any more. */
 void member_forget_unsure(struct local_member *member);
 
 /* ---- housekeeping (keep.c) ---- */

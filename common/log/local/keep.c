@@ -37,8 +37,9 @@ static baton_code next_part(struct local_conn *conn, int64_t after, struct keep_
     return rc;
 }
 
-static baton_code drop_tombstones(struct local_conn *conn, const struct keep_part *part, int64_t now,
-                                  int64_t max, int64_t *ret_rows, struct baton_error *err)
+static baton_code drop_tombstones(struct local_conn *conn, const struct keep_part *part,
+                                  int64_t now, int64_t max, int64_t *ret_rows,
+                                  struct baton_error *err)
 {
     struct stmt stmt = db_stmt(&conn->db, TOMBSTONE_DELETE);
     int rows = 0;

@@ -106,11 +106,12 @@ static baton_code find_inputs(struct local_member *member, struct baton_error *e
             return rc;
         }
         if (input > 0 && topic.about.partitions != member->partitions) {
-            return baton_fail(err, BATON_E_topic_missing,
-                              "topic %s has %d partitions and %s has %d: the inputs of a group have "
-                              "the same number; make them anew with `baton topics apply`",
-                              member->inputs[0], member->partitions, member->inputs[input],
-                              topic.about.partitions);
+            return baton_fail(
+                err, BATON_E_topic_missing,
+                "topic %s has %d partitions and %s has %d: the inputs of a group have "
+                "the same number; make them anew with `baton topics apply`",
+                member->inputs[0], member->partitions, member->inputs[input],
+                topic.about.partitions);
         }
         member->partitions = topic.about.partitions;
         member->first_part[input] = topic.first_part;
@@ -141,6 +142,16 @@ static bool listen_to_bells(struct local_member *member)
     return heard && add_to_epoll(member, member->bell_fd);
 }
 
+void member_set_timer(const struct local_member *member)
+{
+    int64_t period_ms = member->bell_fd >= 0 || member->heartbeat_ms < LOCAL_DEAF_MS
+                            ? member->heartbeat_ms
+                            : LOCAL_DEAF_MS;
+    struct timespec period = {period_ms / 1000, period_ms % 1000 * 1000000};
+    struct itimerspec timer = {.it_interval = period, .it_value = period};
+    timerfd_settime(member->timer_fd, 0, &timer, NULL);
+}
+
 static baton_code open_descriptors(struct local_member *member, struct baton_error *err)
 {
     member->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -152,15 +163,11 @@ static baton_code open_descriptors(struct local_member *member, struct baton_err
                           "group %s: no descriptors left: %m; raise the limit of open files",
                           member->group);
     }
-    int64_t period_ms = member->heartbeat_ms;
     if (!listen_to_bells(member)) {
         close_fd(member->bell_fd); /* no watches left on this host: look by the clock */
         member->bell_fd = -1;
-        period_ms = LOCAL_DEAF_MS;
     }
-    struct timespec period = {period_ms / 1000, period_ms % 1000 * 1000000};
-    struct itimerspec timer = {.it_interval = period, .it_value = period};
-    timerfd_settime(member->timer_fd, 0, &timer, NULL);
+    member_set_timer(member);
     return BATON_OK;
 }
 
@@ -261,9 +268,9 @@ baton_code local_member_fetch(struct log_member *base, int input, int32_t partit
         batch->at_end = *pos != LOG_OFFSET_NONE;
         return BATON_OK;
     }
-    baton_code rc = local_read(member->conn, member->inputs[input], partition,
-                               member->first_part[input] + partition, pos, max, bytes_max, batch,
-                               err);
+    baton_code rc =
+        local_read(member->conn, member->inputs[input], partition,
+                   member->first_part[input] + partition, pos, max, bytes_max, batch, err);
     if (rc == BATON_OK && batch->at_end) {
         member->fresh[input] &= ~bit;
     }

@@ -165,14 +165,14 @@ baton_code member_leave(struct local_member *member, bool leave_group, int64_t t
     return rc != BATON_OK ? rc : conclude(member, leave(member, leave_group, err), err);
 }
 
-baton_code member_bury(struct local_member *member, bool drop_silent, struct baton_error *err)
+baton_code member_bury(struct local_member *member, struct baton_error *err)
 {
     bool changed = false;
     baton_code rc = local_begin(member->conn, LOCAL_POLL_WAIT_MS, err);
     if (rc != BATON_OK) {
         return rc;
     }
-    rc = group_bury(member->conn, member->group_id, member->worker, drop_silent, &changed, err);
+    rc = group_bury(member->conn, member->group_id, member->worker, member->judges, &changed, err);
     if (rc == BATON_OK && !changed) {
         local_rollback(member->conn);
         return BATON_OK;

@@ -87,8 +87,8 @@ static baton_code log_new(const char *path, struct local_log **ret_log, struct b
         return baton_fail(err, BATON_E_no_memory, "%s: out of memory", path);
     }
     if (!make_side(log->side)) {
-        baton_code rc = baton_fail(err, BATON_E_service_unavailable, "%s: cannot be made: %m",
-                                   log->side);
+        baton_code rc =
+            baton_fail(err, BATON_E_service_unavailable, "%s: cannot be made: %m", log->side);
         log_free(log);
         return rc;
     }
@@ -222,8 +222,7 @@ baton_code local_log_create(const char *path, struct baton_error *err)
         (rc = log_new(path, &log, err)) != BATON_OK) {
         return rc;
     }
-    if ((rc = make_file(path, err)) == BATON_OK &&
-        (rc = file_check_place(path, err)) == BATON_OK &&
+    if ((rc = make_file(path, err)) == BATON_OK && (rc = file_check_place(path, err)) == BATON_OK &&
         (rc = local_conn_take(log, &conn, err)) == BATON_OK) {
         rc = in_transaction(conn, err);
         local_conn_close(conn);

@@ -5,9 +5,10 @@
  *       ^                                   |
  *       +---------------lost----------------+
  *
- * The descriptor is an epoll over the bells of the group and of both inputs, a timer, the pidfds of the
- * other members and a wake-up to itself. Only the poll takes anything off them, and the fetches that
- * follow it look by the bits it has set: what comes after the poll keeps the descriptor readable.
+ * The descriptor is an epoll over the bells of the group and of both inputs, a timer, the pidfds of
+ * the other members and a wake-up to itself. Only the poll takes anything off them, and the fetches
+ * that follow it look by the bits it has set: what comes after the poll keeps the descriptor
+ * readable.
  */
 #include "common/log/local/internal.h"
 
@@ -37,6 +38,7 @@ static void hear_bells(struct local_member *member)
             /* Somebody has deleted the bell: from now on this member looks by itself. */
             close(member->bell_fd);
             member->bell_fd = -1;
+            member_set_timer(member);
             break;
         }
         if (watch == member->watch_group || watch < 0) {
@@ -129,8 +131,7 @@ static bool row_is_peer(const struct group_row *rows, size_t count, const struct
 }
 
 /* Looks at all members: watches the new, forgets the gone, notes who must be removed. */
-static baton_code look_around(struct local_member *member, bool drop_silent,
-                              struct baton_error *err)
+static baton_code look_around(struct local_member *member, struct baton_error *err)
 {
     struct group_row *rows = NULL;
     size_t count = 0;
@@ -150,7 +151,7 @@ static baton_code look_around(struct local_member *member, bool drop_silent,
         if (strcmp(rows[i].worker, member->worker) == 0) {
             continue;
         }
-        if (!group_row_stays(member->conn->log, &rows[i], drop_silent)) {
+        if (!group_row_stays(member->conn->log, &rows[i], member->judges)) {
             member->bury = true;
         } else if (rows[i].away_until == 0 && !peer_known(member, &rows[i])) {
             peer_watch(member, &rows[i]);
@@ -172,33 +173,32 @@ static baton_code keep_house(struct local_member *member, int64_t now_ms, struct
 }
 
 /*
- * Once a heartbeat: this member is heard, looks at everything itself (a ring may have been lost), and
- * at the others. Who was stopped for longer than two heartbeats has not given them time to be heard
- * (the whole host may have slept), and judges nobody before its next beat.
+ * Once a heartbeat: this member is heard, looks at everything itself (a ring may have been lost),
+ * and at the others. Who was stopped for longer than two heartbeats has not given them time to be
+ * heard (the whole host may have slept), and judges nobody before its next beat.
  */
-static baton_code duties(struct local_member *member, bool *ret_drop_silent,
-                         struct baton_error *err)
+static baton_code duties(struct local_member *member, struct baton_error *err)
 {
     int64_t now_ms = mono_now().v;
     int64_t pause_ms = now_ms - member->duties_at;
     slot_beat(&member->slot);
-    *ret_drop_silent = pause_ms < 2 * member->heartbeat_ms;
     if (pause_ms >= 0 && pause_ms < member->heartbeat_ms) {
         return BATON_OK;
     }
+    member->judges = pause_ms >= 0 && pause_ms < 2 * member->heartbeat_ms;
     member->duties_at = now_ms;
     member->look = true;
     all_fresh(member);
     if (member->state == MEMBER_out) {
         return BATON_OK;
     }
-    baton_code rc = look_around(member, *ret_drop_silent, err);
+    baton_code rc = look_around(member, err);
     return rc == BATON_OK ? keep_house(member, now_ms, err) : rc;
 }
 
-static baton_code bury(struct local_member *member, bool drop_silent, struct baton_error *err)
+static baton_code bury(struct local_member *member, struct baton_error *err)
 {
-    baton_code rc = member_bury(member, drop_silent, err);
+    baton_code rc = member_bury(member, err);
     if (rc == BATON_OK) {
         member->bury = false;
         member->look = true;
@@ -286,7 +286,7 @@ static baton_code step(struct local_member *member, struct log_event *event,
             return BATON_OK;
         }
         tell_assigned(member, &standing, event);
-        return look_around(member, false, err);
+        return look_around(member, err);
     case MEMBER_out:
         break;
     }
@@ -298,15 +298,13 @@ baton_code local_member_poll(struct log_member *base, struct log_event *ret_even
 {
     struct local_member *member = (struct local_member *)base;
     struct log_event event = {.kind = LOG_EVENT_none};
-    bool drop_silent = false;
     baton_code rc;
 
     hear(member);
-    if ((rc = duties(member, &drop_silent, err)) != BATON_OK) {
+    if ((rc = duties(member, err)) != BATON_OK) {
         return rc;
     }
-    if (member->bury && member->state != MEMBER_out &&
-        (rc = bury(member, drop_silent, err)) != BATON_OK) {
+    if (member->bury && member->state != MEMBER_out && (rc = bury(member, err)) != BATON_OK) {
         return rc;
     }
     if ((rc = step(member, &event, err)) == BATON_OK) {

@@ -74,8 +74,10 @@ DELETE FROM record WHERE id IN (
     ORDER BY at LIMIT :max);
 
 -- name: COMPACT_DROP_OLDER
-DELETE FROM record AS old WHERE old.id >= :from AND old.id < :end AND (old.key IS NULL OR EXISTS (
-    SELECT 1 FROM record AS newer WHERE newer.id > old.id AND newer.id < :end AND newer.key = old.key));
+DELETE FROM record WHERE id IN (
+    SELECT id FROM (SELECT id, key, row_number() OVER (PARTITION BY key ORDER BY id DESC) AS age
+                    FROM record WHERE id >= :from AND id < :end)
+    WHERE age > 1 OR key IS NULL);
 
 -- name: COMPACT_SET
 UPDATE record SET compact = :part WHERE id >= :from AND id < :end;

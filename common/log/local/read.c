@@ -162,7 +162,7 @@ baton_code local_reader_next(struct log_reader *base, size_t max, int64_t timeou
                              struct log_batch *batch, struct baton_error *err)
 {
     struct local_reader *reader = (struct local_reader *)base;
-    int64_t end_ns = mono_ns() + timeout_ms * 1000000;
+    int64_t end_ns = local_end_ns(timeout_ms);
     for (;;) {
         baton_code rc = local_read(reader->conn, reader->topic, reader->partition, reader->part,
                                    &reader->pos, max, SIZE_MAX, batch, err);

@@ -1,9 +1,9 @@
 /*
  * Slots: members/<n>, one for each living member. Called by member.c and group.c.
  *
- * Its lock says that the process lives (the kernel drops it with the process, kill -9 included); the
- * page says who it is and when its engine was last heard. A lock of an open file description, so
- * that two members of one process are two, and another descriptor can ask without taking it.
+ * Its lock says that the process lives (the kernel drops it with the process, kill -9 included);
+ * the page says who it is and when its engine was last heard. A lock of an open file description,
+ * so that two members of one process are two, and another descriptor can ask without taking it.
  */
 #include "common/log/local/internal.h"
 
@@ -80,7 +80,8 @@ baton_code slot_take(const struct local_log *log, const struct boot_id *boot, in
             return BATON_OK;
         }
         if (errno != 0) {
-            return baton_fail(err, errno == ENOSPC ? BATON_E_disk_full : BATON_E_service_unavailable,
+            return baton_fail(err,
+                              errno == ENOSPC ? BATON_E_disk_full : BATON_E_service_unavailable,
                               "%s/members/%d: cannot be taken: %m", log->side, number);
         }
     }

@@ -1,4 +1,5 @@
-/* Topics and partitions: provisioning, watermarks, trimming. Called by log.c, append, read, member. */
+/* Topics and partitions: provisioning, watermarks, trimming. Called by log.c, append, read, member.
+ */
 #include "common/log/local/internal.h"
 
 #include "common/base/check.h"
@@ -17,8 +18,8 @@ bool local_name_valid(const char *name)
            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len;
 }
 
-baton_code local_topic_find(struct local_conn *conn, const char *name, struct local_topic *ret_topic,
-                            struct baton_error *err)
+baton_code local_topic_find(struct local_conn *conn, const char *name,
+                            struct local_topic *ret_topic, struct baton_error *err)
 {
     struct stmt stmt = db_stmt(&conn->db, TOPIC_FIND);
     bool row = false;
@@ -29,7 +30,8 @@ baton_code local_topic_find(struct local_conn *conn, const char *name, struct lo
     }
     if (!row) {
         return baton_fail(err, BATON_E_topic_missing,
-                          "topic %s is not there: `baton topics apply` makes what is missing", name);
+                          "topic %s is not there: `baton topics apply` makes what is missing",
+                          name);
     }
     *ret_topic = (struct local_topic){
         .id = stmt_get_int(&stmt, 0),
@@ -37,7 +39,7 @@ baton_code local_topic_find(struct local_conn *conn, const char *name, struct lo
         .about = {.name = name,
                   .partitions = (int32_t)stmt_get_int(&stmt, 1),
                   .cleanup = strcmp(stmt_get_text(&stmt, 3), "compact") == 0 ? LOG_CLEANUP_compact
-                                                                            : LOG_CLEANUP_delete,
+                                                                             : LOG_CLEANUP_delete,
                   .retention_ms = stmt_get_int(&stmt, 4),
                   .tombstone_ms = stmt_get_int(&stmt, 5),
                   .record_bytes_max = (size_t)stmt_get_int(&stmt, 6)}};
@@ -103,16 +105,18 @@ static baton_code check_topic(const struct log_topic *topic, struct baton_error 
                           topic->name, LOCAL_NAME_MAX);
     }
     if (topic->partitions < 1 || topic->partitions > LOG_PARTITIONS_MAX) {
-        return baton_fail(err, BATON_E_invalid_request, "topic %s: %d partitions; 1 to %d are possible",
-                          topic->name, topic->partitions, LOG_PARTITIONS_MAX);
+        return baton_fail(err, BATON_E_invalid_request,
+                          "topic %s: %d partitions; 1 to %d are possible", topic->name,
+                          topic->partitions, LOG_PARTITIONS_MAX);
     }
     if (topic->retention_ms < -1 || topic->tombstone_ms < 0 || topic->record_bytes_max == 0 ||
         topic->record_bytes_max > INT32_MAX) {
-        return baton_fail(err, BATON_E_invalid_request,
-                          "topic %s: retention %lld ms, tombstones %lld ms, records of %zu bytes: out "
-                          "of range",
-                          topic->name, (long long)topic->retention_ms,
-                          (long long)topic->tombstone_ms, topic->record_bytes_max);
+        return baton_fail(
+            err, BATON_E_invalid_request,
+            "topic %s: retention %lld ms, tombstones %lld ms, records of %zu bytes: out "
+            "of range",
+            topic->name, (long long)topic->retention_ms, (long long)topic->tombstone_ms,
+            topic->record_bytes_max);
     }
     return BATON_OK;
 }
@@ -162,7 +166,8 @@ baton_code local_topics_create(struct log *base, const struct log_topic *topics,
     for (size_t i = 0; rc == BATON_OK && i < count; i++) {
         rc = check_topic(&topics[i], err);
     }
-    if (rc != BATON_OK || (rc = local_conn_take((struct local_log *)base, &conn, err)) != BATON_OK) {
+    if (rc != BATON_OK ||
+        (rc = local_conn_take((struct local_log *)base, &conn, err)) != BATON_OK) {
         return rc;
     }
     if ((rc = local_begin(conn, LOCAL_WAIT_MS, err)) == BATON_OK) {
@@ -222,10 +227,11 @@ static baton_code topic_alter(struct local_conn *conn, const struct log_topic *w
         return rc;
     }
     if (wanted->partitions != topic.about.partitions) {
-        return baton_fail(err, BATON_E_invalid_request,
-                          "topic %s has %d partitions, not %d: their number is fixed when a topic is "
-                          "made, since keys would move",
-                          wanted->name, topic.about.partitions, wanted->partitions);
+        return baton_fail(
+            err, BATON_E_invalid_request,
+            "topic %s has %d partitions, not %d: their number is fixed when a topic is "
+            "made, since keys would move",
+            wanted->name, topic.about.partitions, wanted->partitions);
     }
     if (wanted->cleanup != topic.about.cleanup &&
         (rc = change_cleanup(conn, &topic, wanted->cleanup, err)) != BATON_OK) {
@@ -242,7 +248,8 @@ baton_code local_topic_alter(struct log *base, const struct log_topic *topic,
 {
     struct local_conn *conn = NULL;
     baton_code rc = check_topic(topic, err);
-    if (rc != BATON_OK || (rc = local_conn_take((struct local_log *)base, &conn, err)) != BATON_OK) {
+    if (rc != BATON_OK ||
+        (rc = local_conn_take((struct local_log *)base, &conn, err)) != BATON_OK) {
         return rc;
     }
     if ((rc = local_begin(conn, LOCAL_WAIT_MS, err)) == BATON_OK) {
