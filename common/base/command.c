@@ -228,6 +228,35 @@ static int show_help(struct command *cmd, int argc, const char *const *argv)
     return 0;
 }
 
+/* `baton` alone: the page is help for a person, and no success for a script. */
+static int no_verb(struct command *cmd)
+{
+    struct buf page = BUF_INIT;
+    struct command_path path = {0};
+    command_help(cmd->state, &path, 80, &page);
+    to_people(&page);
+    buf_done(&page);
+    return baton_code_exit(BATON_E_usage);
+}
+
+/* BATON_MODE, else CI, else somebody is there (RULES S12). */
+static bool mode_known(struct command *cmd, struct baton_error *err)
+{
+    const char *mode = getenv("BATON_MODE");
+    const char *ci = getenv("CI");
+    cmd->unattended = ci != NULL && ci[0] != '\0' && strcmp(ci, "false") != 0;
+    if (mode == NULL || mode[0] == '\0') {
+        return true;
+    }
+    cmd->unattended = strcmp(mode, "unattended") == 0;
+    if (!cmd->unattended && strcmp(mode, "attended") != 0) {
+        baton_fail(err, BATON_E_bad_mode, "BATON_MODE is '%s'; set it to attended or unattended, or unset it",
+                   text_quote_of(mode).s);
+        return false;
+    }
+    return true;
+}
+
 static int run(struct command *cmd, int argc, const char *const *argv)
 {
     struct baton_error err = {BATON_OK, ""};
@@ -235,7 +264,10 @@ static int run(struct command *cmd, int argc, const char *const *argv)
     if (argc > 0 && strcmp(argv[0], "help") == 0) {
         return show_help(cmd, argc - 1, argv + 1);
     }
-    if (argc == 0 || wish.help) {
+    if (argc == 0) {
+        return no_verb(cmd);
+    }
+    if (wish.help) {
         return show_help(cmd, argc, argv);
     }
     if (wish.version) {
@@ -246,6 +278,9 @@ static int run(struct command *cmd, int argc, const char *const *argv)
     cmd->json = wish.json;
     if (!command_parse(cmd, argc, argv, &err)) {
         return usage_failed(cmd, &err);
+    }
+    if (!mode_known(cmd, &err)) {
+        return command_fail(cmd, err.code, &err);
     }
     struct buf name = BUF_INIT;
     command_name(&cmd->state->path, &name);

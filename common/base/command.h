@@ -77,6 +77,7 @@ struct command {
     bool json;
     bool quiet;
     bool verbose;
+    bool unattended; /* nobody is there to be asked: BATON_MODE, else CI */
     const char *config_path; /* of --config, or NULL */
     const char *const *sets; /* of --set */
     size_t n_sets;

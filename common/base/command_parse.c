@@ -190,8 +190,8 @@ static bool option_unknown(const struct baton_command *self, const char *word,
     const char *bare = name + strspn(name, "-");
     const char *near = bare[0] != '\0' && bare[1] != '\0' ? word_nearest(words, n, bare) : NULL;
     baton_fail(err, BATON_E_unsupported_option, "unknown option '%s'%s%s%s", text_quote_of(name).s,
-               near != NULL ? "; did you mean '--" : "", near != NULL ? near : "",
-               near != NULL ? "'?" : "");
+               near != NULL ? ", did you mean '--" : "", near != NULL ? near : "",
+               near != NULL ? "'" : "");
     return false;
 }
 

@@ -87,6 +87,18 @@ static bool is_text(struct config_loading *loading, const struct yaml_node *node
     return true;
 }
 
+/* Keeps the text for `config show` and frees it. */
+static void show(struct config_loading *loading, const char *path, struct buf *text,
+                 const struct yaml_node *node)
+{
+    if (buf_ok(text)) {
+        config_setting(loading, path, text->data, node);
+    } else {
+        loading->no_memory = true;
+    }
+    buf_done(text);
+}
+
 static void show_list(struct config_loading *loading, const char *path,
                       const struct yaml_node *list)
 {
@@ -97,12 +109,7 @@ static void show_list(struct config_loading *loading, const char *path,
                    node->kind == YAML_KIND_text ? node->text : "");
     }
     buf_add_char(&text, ']');
-    if (buf_ok(&text)) {
-        config_setting(loading, path, text.data, list);
-    } else {
-        loading->no_memory = true;
-    }
-    buf_done(&text);
+    show(loading, path, &text, list);
 }
 
 /* A list of texts, copied. */
@@ -170,8 +177,7 @@ static void read_variable(struct config_loading *loading, const struct yaml_node
                                      : config_copy(loading, source->text);
     struct buf shown = BUF_INIT;
     buf_printf(&shown, "%s %s", env_words[i], env->text != NULL ? env->text : "");
-    config_setting(loading, path, buf_ok(&shown) ? shown.data : "", source);
-    buf_done(&shown);
+    show(loading, path, &shown, source);
 }
 
 static void read_env(struct config_loading *loading, const struct yaml_node *map, const char *path,
@@ -285,8 +291,7 @@ static void read_profiles(struct config_loading *loading, const struct yaml_node
         buf_printf(&names, "%s%s", i == 0 ? "[" : ", ", service->profiles[i].name.s);
     }
     buf_add_char(&names, ']');
-    config_setting(loading, path, buf_ok(&names) ? names.data : "", list);
-    buf_done(&names);
+    show(loading, path, &names, list);
 }
 
 static void read_roles_served(struct config_loading *loading, const struct yaml_node *list,
@@ -452,8 +457,7 @@ static void read_actions(struct config_loading *loading, const struct yaml_node 
             buf_printf(&shown, "%s%s", i == 0 ? "[" : ", ", action_word(actions->list[i]));
         }
         buf_add_char(&shown, ']');
-        config_setting(loading, path, buf_ok(&shown) ? shown.data : "", NULL);
-        buf_done(&shown);
+        show(loading, path, &shown, NULL);
         return;
     }
     if (!is_list(loading, list, path, COUNT_OF(actions->list))) {
