@@ -1,0 +1,108 @@
+/*
+ * baton worker: executes the turns of one service until it is told to stop.
+ * In: deploy/baton.c  Out: worker/worker.c
+ */
+#include "common/base/command.h"
+#include "common/base/diag.h"
+#include "worker/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+extern const struct baton_command cmd_worker;
+
+/* Writing end of the worker's wake pipe; signal handlers may only write. */
+static int wake_write = -1;
+
+static void on_signal(int number)
+{
+    int saved = errno;
+    char byte = number == SIGHUP ? WORKER_WAKE_RELOAD : WORKER_WAKE_STOP;
+    ssize_t n = write(wake_write, &byte, 1); /* ignored: a full pipe has woken it already */
+    (void)n;
+    errno = saved;
+}
+
+static bool watch_signals(int *ret_read)
+{
+    int fds[2];
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) {
+        return false;
+    }
+    *ret_read = fds[0];
+    wake_write = fds[1];
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    return true;
+}
+
+static int run(struct command *cmd)
+{
+    struct config *config = NULL;
+    struct baton_error err;
+    struct worker_options options = {
+        .service = command_text(cmd, "service"),
+        .id = command_text(cmd, "id"),
+        .drain = command_flag(cmd, "drain"),
+        .verify_threads = (int)command_int(cmd, "verify-threads"),
+        .wake_fd = -1,
+    };
+
+    diag_open_stderr(cmd->verbose ? DIAG_debug : cmd->quiet ? DIAG_warn : DIAG_info, DIAG_FORM_auto);
+    if (!service_id_valid(options.service, strlen(options.service))) {
+        baton_fail(&err, BATON_E_bad_service,
+                   "a worker serves exactly one service, named as in the configuration ([a-z0-9-]{1,48})");
+        return command_fail(cmd, err.code, &err);
+    }
+    baton_code rc = command_config(cmd, &config, &err);
+    if (rc != BATON_OK) {
+        return command_fail(cmd, rc, &err);
+    }
+    if (!watch_signals(&options.wake_fd)) {
+        config_free(config);
+        baton_fail(&err, BATON_E_unexpected, "a pipe for signals cannot be made: %m");
+        return command_fail(cmd, err.code, &err);
+    }
+    options.config = config;
+    rc = worker_run(&options, &err);
+    config_free(config);
+    return rc == BATON_OK ? 0 : command_fail(cmd, rc, &err);
+}
+
+static const struct command_option options[] = {
+    {.name = "service", .argument = "NAME", .kind = OPTION_text, .required = true,
+     .help = "The service whose turns this worker executes; one worker serves one service."},
+    {.name = "id", .argument = "ID", .kind = OPTION_text,
+     .help = "The worker's id, unique within the service, kept over restarts: a worker that comes back "
+             "under its id goes on at once. Default: <host>-<first free number>."},
+    {.name = "drain", .kind = OPTION_flag,
+     .help = "Exit with 0 when nothing is left: no handoff, no running attempt, no retry that waits."},
+    {.name = "verify-threads", .argument = "N", .kind = OPTION_int, .fallback = "1", .min = 0, .max = 8,
+     .help = "Threads that verify and sign beside the engine."},
+};
+
+const struct baton_command cmd_worker = {
+    .name = "worker",
+    .summary = "execute the turns of one service",
+    .usage = "--service NAME [--id ID] [--drain]",
+    .description =
+        "Takes the handoffs of its service's topic, executes each turn under the role that its origin "
+        "signed, and settles what became of it: completed, another attempt of the same turn, or parked "
+        "with a dead letter. Runs until SIGTERM or SIGINT.\n\n"
+        "A stop takes nothing more and lets running attempts end for as long as the service's `grace`; "
+        "others take over meanwhile. A second signal kills what still runs; the turns are queued again "
+        "under their role. SIGHUP reads the trust folder again.",
+    .options = options,
+    .n_options = sizeof(options) / sizeof(options[0]),
+    .examples = "# run the worker of a service\n"
+                "baton worker --service example\n"
+                "# execute what is there, then exit\n"
+                "baton worker --service example --drain\n",
+    .environment = "BATON_CONFIG  the configuration, where --config is not given",
+    .run = run,
+};

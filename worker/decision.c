@@ -1,0 +1,124 @@
+/*
+ * What was decided in this round: records in the batch, and what to fold once the log has them.
+ * In: worker/claim.c, worker/settle.c, worker/operate.c  Out: worker/round.c, common/engine/engine.h
+ */
+#include "worker/internal.h"
+
+#include "common/base/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void decision_done(struct decision *decision)
+{
+    turn_record_done(&decision->record);
+    buf_done(&decision->bytes);
+    turn_free(decision->turn);
+}
+
+void decisions_clear(struct decisions *decisions)
+{
+    for (size_t i = 0; i < decisions->count; i++) {
+        decision_done(&decisions->list[i]);
+    }
+    for (size_t i = 0; i < decisions->n_notes; i++) {
+        buf_done(&decisions->notes[i].value);
+    }
+    decisions->count = 0;
+    decisions->n_notes = 0;
+}
+
+void decisions_done(struct decisions *decisions)
+{
+    decisions_clear(decisions);
+    free(decisions->list);
+    free(decisions->notes);
+    *decisions = (struct decisions){0};
+}
+
+/* The list is short (a round's capacity) and mostly of other first digits: a scan compares little. */
+bool decided(const struct worker *w, const char *turn_id)
+{
+    for (size_t i = 0; i < w->batch.count; i++) {
+        if (strcmp(w->batch.list[i].record.id.s, turn_id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void *grown(void *list, size_t count, size_t *cap, size_t size)
+{
+    if (count < *cap) {
+        return list;
+    }
+    *cap = *cap == 0 ? 64 : *cap * 2;
+    list = realloc(list, *cap * size);
+    if (list == NULL) {
+        /* Nothing is lost: the log has what this worker knew. */
+        check_failed("allocation", "a decision", __FILE__, __LINE__);
+    }
+    return list;
+}
+
+static struct decision *add(struct worker *w, int32_t partition)
+{
+    struct decisions *batch = &w->batch;
+    batch->list = grown(batch->list, batch->count, &batch->cap, sizeof(*batch->list));
+    struct decision *decision = &batch->list[batch->count++];
+    memset(decision, 0, sizeof(*decision));
+    turn_record_init(&decision->record);
+    decision->partition = partition;
+    return decision;
+}
+
+static size_t put_state(struct worker *w, int32_t partition, const char *key, const void *value,
+                        size_t len)
+{
+    const struct log_record record = {
+        .topic = w->names[TOPIC_turns].s,
+        .partition = partition,
+        .key = key,
+        .key_len = strlen(key),
+        .value = value,
+        .value_len = len,
+    };
+    return engine_put(w->engine, &record);
+}
+
+struct decision *decide(struct worker *w, int32_t partition, struct turn_record *take_record,
+                        struct turn *take_turn)
+{
+    BATON_PRE(!decided(w, take_record->id.s));
+    struct decision *decision = add(w, partition);
+    decision->record = *take_record;
+    turn_record_init(take_record);
+    decision->turn = take_turn;
+    turn_record_encode(&decision->record, &decision->bytes);
+    BATON_INVARIANT(buf_ok(&decision->bytes));
+    decision->put =
+        put_state(w, partition, decision->record.id.s, decision->bytes.data, decision->bytes.len);
+    return decision;
+}
+
+void decide_note(struct worker *w, int32_t partition, const char *key, const void *value, size_t len)
+{
+    struct decisions *batch = &w->batch;
+    batch->notes = grown(batch->notes, batch->n_notes, &batch->cap_notes, sizeof(*batch->notes));
+    struct note_change *note = &batch->notes[batch->n_notes++];
+    *note = (struct note_change){.partition = partition, .value = BUF_INIT, .drop = value == NULL};
+    snprintf(note->key, sizeof(note->key), "%s", key);
+    if (value != NULL) {
+        buf_add(&note->value, value, len);
+    }
+    note->put = put_state(w, partition, key, value, len);
+}
+
+void decide_tombstone(struct worker *w, int32_t partition, const char *turn_id)
+{
+    struct decision *decision = add(w, partition);
+    decision->record.id = turn_id_of(turn_id);
+    decision->tombstone = true;
+    decision->put = put_state(w, partition, turn_id, NULL, 0);
+}

@@ -1,0 +1,126 @@
+/*
+ * What follows a failure: the first possible action of the class's list, as data (DESIGN section 6).
+ * Pure: no clock, no store, no log; the draw of the jitter is given.
+ * In: worker/settle.c
+ */
+#include "worker/internal.h"
+
+#include "common/base/backoff.h"
+#include "common/base/check.h"
+
+#include <string.h>
+
+/* What the present series of tries at this service has used up. */
+struct series {
+    int failed; /* attempts that the provider refused */
+    const char *profile; /* of the newest attempt */
+};
+
+static struct series series_of(const struct config_service *service, const struct turn_record *record)
+{
+    struct series series = {0, service->profiles[0].name.s};
+    for (size_t i = 0; i < record->n_attempts; i++) {
+        const struct attempt *attempt = &record->attempts[i];
+        if (attempt->no < record->since || strcmp(attempt->service.s, service->name.s) != 0) {
+            continue;
+        }
+        if (attempt->has_class && failure_counts_in(attempt->class) == COUNTER_failures) {
+            series.failed++;
+        }
+        series.profile = attempt->profile.s;
+    }
+    return series;
+}
+
+static bool tried(const struct turn_record *record, const char *profile)
+{
+    for (size_t i = 0; i < record->n_tried; i++) {
+        if (strcmp(record->tried[i].s, profile) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The next profile in the order of the configuration that this series has not had, or NULL. */
+static const char *next_profile(const struct config_service *service,
+                                const struct turn_record *record, const char *now)
+{
+    for (size_t i = 0; i < service->n_profiles; i++) {
+        const char *name = service->profiles[i].name.s;
+        if (strcmp(name, now) != 0 && !tried(record, name)) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
+static bool budget_left(const struct config *config, const struct turn_record *record,
+                        baton_code *ret_code)
+{
+    if (record->losses >= config->budget.losses) {
+        *ret_code = BATON_E_worker_killed;
+        return false;
+    }
+    if (record->failures >= config->budget.failures || record->attempt >= config->budget.attempts) {
+        *ret_code = BATON_E_attempts_exhausted;
+        return false;
+    }
+    return true;
+}
+
+static baton_code park_code(enum failure class)
+{
+    if (class == FAILURE_no_verdict) {
+        return BATON_E_no_verdict;
+    }
+    return class == FAILURE_readonly_violated ? BATON_E_readonly_violated : BATON_E_executor_failed;
+}
+
+struct next_step failure_next(const struct config *config, const struct config_service *service,
+                              const struct turn_record *record, enum failure class,
+                              int64_t retry_after_ms, double draw)
+{
+    const struct series series = series_of(service, record);
+    const struct config_actions *actions = &config->on_failure[class];
+    const struct backoff backoff = {config->retry.first_ms, config->retry.factor,
+                                    config->retry.max_ms, config->retry.jitter};
+    const bool loss = failure_counts_in(class) == COUNTER_losses;
+    /* Every failure of the series led to a retry or to a rotation; the newest one is being decided. */
+    const int retries = series.failed - (int)record->n_tried - (loss ? 0 : 1);
+    struct next_step step = {NEXT_park, 0, series.profile, park_code(class)};
+
+    if (!budget_left(config, record, &step.code)) {
+        return step;
+    }
+    for (size_t i = 0; i < actions->count; i++) {
+        const char *profile;
+        switch (actions->list[i]) {
+        case ACTION_retry:
+            if (retry_after_ms > config->retry.max_wait_ms ||
+                (!loss && retries >= config->retry.each_service)) {
+                break;
+            }
+            step.kind = NEXT_retry;
+            if (class != FAILURE_lost) { /* nobody refused anything: go on at once */
+                step.delay_ms = backoff_delay_drawn_ms(
+                    &backoff, loss ? record->losses : retries + 1, retry_after_ms, draw);
+            }
+            return step;
+        case ACTION_rotate:
+            profile = next_profile(service, record, series.profile);
+            if (profile == NULL || record->n_tried >= TURN_TRIED_MAX) {
+                break;
+            }
+            step.kind = NEXT_rotate;
+            step.profile = profile;
+            return step;
+        case ACTION_delegate: /* no other service can be had */
+            break;
+        case ACTION_park:
+        case ACTION_COUNT:
+            return step;
+        }
+    }
+    return step;
+}

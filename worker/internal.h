@@ -1,0 +1,370 @@
+/*
+ * What the files of the worker share; nobody else includes it.
+ *
+ * All of it belongs to the engine's thread, except struct leases, which has a thread of its own.
+ */
+#ifndef BATON_WORKER_INTERNAL_H
+#define BATON_WORKER_INTERNAL_H
+
+#include "common/base/buf.h"
+#include "common/base/config.h"
+#include "common/base/diag.h"
+#include "common/base/mailbox.h"
+#include "common/engine/engine.h"
+#include "common/record/outcome.h"
+#include "common/record/receipt.h"
+#include "common/record/signer.h"
+#include "common/record/trust.h"
+#include "common/record/turn.h"
+#include "common/record/turn_record.h"
+#include "common/store/store.h"
+#include "topics/catalogue.h"
+#include "worker/executor/executor.h"
+#include "worker/worker.h"
+
+#define TICK_DUE_MAX 1024        /* queued turns claimed in one round */
+#define OUTPUT_KEPT_MAX (32 * 1024)
+#define TRUST_RELOAD_MS 1000
+#define HOUSEKEEPING_MS 60000
+#define TOMBSTONE_AFTER_MS (14LL * 24 * 3600 * 1000)
+#define CHECKPOINT_MAX_AGE_MS (7LL * 24 * 3600 * 1000) /* half a tombstone's life (rule 16) */
+
+/* ---- live.c: attempts that run here, or have run and are not settled ---- */
+
+enum live_phase {
+    LIVE_running, /* its executor was started by this boot */
+    LIVE_ended,   /* its end is a fact in the store */
+};
+
+struct live {
+    struct turn_record record; /* as the log has it */
+    int32_t partition;
+    enum live_phase phase;
+    bool held;      /* its partition has moved: worker/lease.c looks after it */
+    bool in_batch;  /* its end is in the batch that is being decided */
+    struct recorded_end end;
+    struct live *next; /* of the hash chain */
+    struct live *ended_prev; /* of those that have ended */
+    struct live *ended_next;
+};
+
+struct lives {
+    struct live **slots;
+    size_t n_slots;
+    size_t count;
+    size_t running;
+    struct live *ended; /* list, oldest first */
+    struct live *ended_last;
+};
+
+bool lives_init(struct lives *lives);
+void lives_done(struct lives *lives);
+struct live *lives_find(const struct lives *lives, const char *turn_id);
+/* Takes the record. NULL without memory. */
+struct live *lives_add(struct lives *lives, struct turn_record *take_record, int32_t partition);
+void lives_end(struct lives *lives, struct live *live, const struct recorded_end *take_end);
+void lives_remove(struct lives *lives, struct live *live);
+/* Calls fn for each; fn may remove the one that it is given. */
+void lives_each(struct lives *lives, void (*fn)(struct live *, void *), void *arg);
+
+/* ---- decision.c: what was decided in this round, and what the log has taken but the store has not ---- */
+
+struct decision {
+    struct turn_record record; /* the new state */
+    int32_t partition;
+    struct buf bytes;  /* its value */
+    size_t put;        /* index in the batch */
+    int64_t offset;    /* once committed */
+    struct turn *turn; /* a claim: the verified bytes; its executor starts once this is folded */
+    struct wall_ms appended; /* a claim: when its handoff was appended; 0 for a later attempt */
+    int settled_attempt; /* the fact that this decision ends, 0: none */
+    struct boot_id settled_boot;
+    bool tombstone; /* the record leaves the log */
+};
+
+/* A change of an owner's note. */
+struct note_change {
+    int32_t partition;
+    char key[160];
+    struct buf value;
+    bool drop;
+    size_t put;
+    int64_t offset;
+};
+
+/* An outcome that goes out with the batch; signed in parallel just before the commit. */
+struct telling {
+    struct buf value;
+    char key[ID_MAX + 1];
+    struct proof_text proof;
+    bool is_signed;
+    char *traceparent;
+    char **passes;
+    size_t n_passes;
+};
+
+struct decisions {
+    struct decision *list;
+    size_t count;
+    size_t cap;
+    struct note_change *notes;
+    size_t n_notes;
+    size_t cap_notes;
+};
+
+void decisions_clear(struct decisions *decisions);
+void decisions_done(struct decisions *decisions);
+
+struct worker;
+/* Is something about this turn decided already in this round? (rule 10: one decision at a time) */
+bool decided(const struct worker *w, const char *turn_id);
+/*
+ * Puts a turn's new record into the batch. Takes record and turn. The state must be a legal move of the
+ * table from the record's former state: that is worker/move.c's business, before.
+ */
+struct decision *decide(struct worker *w, int32_t partition, struct turn_record *take_record,
+                        struct turn *take_turn);
+void decide_note(struct worker *w, int32_t partition, const char *key, const void *value, size_t len);
+void decide_tombstone(struct worker *w, int32_t partition, const char *turn_id);
+
+/* ---- move.c: the only place where states change ---- */
+
+/* Moves a turn; logs and counts. from_birth: it had no state. Contract: the table permits it. */
+void turn_move(struct worker *w, struct turn_record *record, bool birth, enum turn_state to);
+/* The newest attempt, added as queued, running or failed with the number of the record. */
+struct attempt *attempt_begin(struct worker *w, struct turn_record *record, enum attempt_state state,
+                              const char *profile);
+void attempt_move(struct turn_record *record, struct attempt *attempt, enum attempt_state to,
+                  struct wall_ms at);
+void attempt_note(struct attempt *attempt, const char *note);
+
+/* ---- claim.c ---- */
+
+/* Decides about a record of the handoff topic. */
+baton_code claim_record(struct worker *w, const struct engine_event *event, struct baton_error *err);
+/* Claims queued turns whose time has come, at most max; parks those that must not start. */
+baton_code claim_due(struct worker *w, size_t max, size_t *ret_claimed, struct baton_error *err);
+/* A record that the log shows claimed by this boot, and nothing runs: it is started. */
+baton_code claim_resume(struct worker *w, int32_t partition, struct turn_record *take_record,
+                        enum role column_role, struct baton_error *err);
+/* Starts the executor of a claim that is in log and store. */
+void claim_start(struct worker *w, struct decision *decision);
+
+/* ---- settle.c, failure_table.c ---- */
+
+/*
+ * Decides what follows from a recorded end; takes record (running, under the end's token). False, and nothing is
+ * decided: a topic that it must write to is known to fail now.
+ */
+bool settle_end(struct worker *w, int32_t partition, struct turn_record *take_record,
+                const struct recorded_end *end);
+/* Decides about every attempt that has ended here and is not settled. */
+void settle_ended(struct worker *w);
+/* The attempt is lost: its worker is gone. counted: it may have started. */
+bool settle_lost(struct worker *w, int32_t partition, struct turn_record *take_record, bool counted,
+                 const char *note);
+/* Parks a turn whose next attempt must not start, or that must not run here. attempt: its newest, live or new. */
+void settle_park(struct worker *w, int32_t partition, struct turn_record *take_record, bool birth,
+                 baton_code code, const char *note, const struct log_record *source);
+
+enum next_kind { NEXT_retry, NEXT_rotate, NEXT_park };
+struct next_step {
+    enum next_kind kind;
+    int64_t delay_ms;     /* retry */
+    const char *profile;  /* retry, rotate: of the next attempt */
+    baton_code code;      /* park: why */
+};
+/* What follows a failure: the first possible action of the class's list. Pure. */
+struct next_step failure_next(const struct config *config, const struct config_service *service,
+                              const struct turn_record *record, enum failure class,
+                              int64_t retry_after_ms, double draw);
+
+/* ---- operate.c, lease_owner.c ---- */
+
+/* Decides about a record of the control topic. */
+baton_code operate_record(struct worker *w, const struct engine_event *event, struct baton_error *err);
+/* May this principal cancel that turn here? (its origin, or who operates the service of its birth or this one) */
+bool operate_may_cancel(const struct worker *w, const struct trust_principal *who,
+                        const struct turn_record *record);
+/* A cancel that came before its handoff, by who may: *ret_by and *ret_reason (caller frees). */
+baton_code operate_early_cancel(struct worker *w, int32_t partition, const struct turn_record *record,
+                                bool *ret_cancelled, struct plain_id *ret_by, char **ret_reason,
+                                struct baton_error *err);
+/* Restores what the notes of a partition say (pause). */
+baton_code operate_restore(struct worker *w, int32_t partition, struct baton_error *err);
+
+/* An attempt that somebody else runs under a lease, seen by the owner of its partition. */
+struct foreign {
+    struct turn_id turn;
+    int attempt;
+    struct boot_id boot;
+    int32_t partition;
+    struct mono_ms deadline;
+    int64_t seq;       /* of the newest renewal */
+    int64_t read_to;   /* control topic's end when the deadline passed; -1: it has not */
+};
+void foreign_add(struct worker *w, int32_t partition, const struct turn_record *record);
+void foreign_renewed(struct worker *w, const struct control *control);
+void foreign_remove(struct worker *w, const char *turn_id);
+void foreign_drop_all(struct worker *w);
+/* Declares lost what was not renewed in time, and the control topic is read to its end (rule 25). */
+baton_code foreign_expire(struct worker *w, struct baton_error *err);
+bool foreign_next(const struct worker *w, struct mono_ms *ret_at);
+
+/* ---- lease.c: the holder's side, with a thread of its own ---- */
+
+struct leases;
+struct leases_spec {
+    struct log *log;
+    const char *control; /* topic */
+    const char *turns;   /* topic */
+    const char *fleet;
+    const char *worker;
+    const struct signer *signer; /* NULL with proof: off */
+    struct boot_id boot;
+    int64_t lease_ms;
+    int64_t grace_ms;
+    bool keep; /* cut_off: keep */
+    struct executor_pool *pool;
+    struct mailbox *mail; /* gets the leases' own address when leases_take has something */
+};
+baton_code leases_new(const struct leases_spec *spec, struct leases **ret_leases,
+                      struct baton_error *err);
+void leases_free(struct leases *leases);
+struct held {
+    struct turn_id turn;
+    int attempt;
+    int32_t partition;
+    int64_t followed_from; /* the turn log of the partition is followed from here */
+};
+/* From the revoke on: renews at once (waits at most a second for the first answers), then every second. */
+void leases_hold(struct leases *leases, const struct held *held, size_t count, bool lost);
+/* The attempt has ended: reports until the turn log shows another state. boot: of the end's token. */
+void leases_report(struct leases *leases, const struct recorded_end *end);
+/* The partition is ours again, or the attempt is settled. */
+void leases_drop(struct leases *leases, const char *turn_id);
+/* The next attempt whose token is no longer current; false if there is none. */
+bool leases_take(struct leases *leases, struct turn_id *ret_turn, int *ret_attempt);
+size_t leases_count(struct leases *leases);
+
+/* ---- dead_letter.c, tell.c ---- */
+
+/* The dead letter of a record that was rejected: as it came, with code and note. */
+void dead_letter_rejected(struct worker *w, const struct log_record *record, baton_code code,
+                          const char *note);
+/* The dead letter of a turn that is parked. source: its handoff record, or NULL if it was taken in before. */
+void dead_letter_parked(struct worker *w, const struct turn_record *record,
+                        const struct log_record *source);
+/* Can dead letters and outcomes be written, as far as is known? What needs one waits otherwise. */
+bool targets_possible(const struct worker *w);
+
+void tell_turn(struct worker *w, const struct turn_record *record, enum outcome_event event);
+void tell_answer(struct worker *w, const struct turn_record *record, const char *turn_id,
+                 const char *answers_id, const char *answers_kind, baton_code code);
+/* Signs what is to be told and puts it into the batch. */
+void tell_all(struct worker *w);
+void tell_clear(struct worker *w);
+
+/* ---- restore.c ---- */
+
+baton_code restore_begin(struct worker *w, const struct engine_event *event, struct baton_error *err);
+baton_code restore_fold(struct worker *w, const struct engine_event *event, struct baton_error *err);
+baton_code restore_end(struct worker *w, int32_t partition, struct baton_error *err);
+/* Facts of attempts that the log does not show claimed are forgotten, those of others' partitions reported. */
+baton_code restore_facts(struct worker *w, struct baton_error *err);
+/* Folds one record of the turn log into the store (inside a transaction). */
+baton_code restore_one(struct worker *w, int32_t partition, const struct log_record *record,
+                       struct baton_error *err);
+/* When a queued turn may start, on the monotonic clock: not_before - now, within 0..delay_ms. */
+struct mono_ms due_of(const struct turn_record *record);
+
+/* ---- round.c ---- */
+
+baton_code round_tick(struct worker *w, struct baton_error *err);
+/* Folds what the log has taken and records the ends that have arrived; starts the claims if asked. */
+baton_code round_fold(struct worker *w, bool start, struct baton_error *err);
+baton_code round_commit(struct worker *w, struct baton_error *err);
+void round_mail(struct worker *w, void *mail);
+/* An end to be recorded as a fact in the next tick; takes what it owns. */
+void round_arrived(struct worker *w, const struct recorded_end *take_end);
+/* The fact of a token is forgotten in the next tick. */
+void round_forget(struct worker *w, const char *turn_id, int attempt, const char *boot);
+/* Drops what was decided and is not in the log. */
+void round_drop(struct worker *w);
+/* Hands what runs or has ended in these partitions to the leases. */
+void round_hold(struct worker *w, const int32_t *partitions, size_t count, bool lost);
+void round_moved(struct worker *w, const struct engine_event *event);
+
+/* ---- retention.c ---- */
+baton_code retention_tick(struct worker *w, struct baton_error *err);
+
+/* An end that has arrived and is not in the store yet. */
+struct arrived {
+    struct recorded_end end;
+    bool forget; /* not an end: the fact of this token is not needed any more */
+};
+
+struct worker {
+    const struct config *config;
+    const struct config_service *service;
+    const struct worker_options *options;
+    struct plain_id id;
+    char full[SERVICE_MAX + ID_MAX + 2]; /* <service>/<id> */
+    char state_dir[4096];
+    struct boot_id boot;
+
+    struct topic_name names[TOPIC_COUNT];
+    struct topic_name group;
+
+    struct log *log;
+    struct store *store;
+    struct engine *engine;
+    struct executor_pool *pool;
+    struct mailbox *mail;
+    struct leases *leases;
+    struct trust *trust;
+    struct signer *signer;
+    struct plain_id fleet;
+    struct verify *signing; /* helpers for signatures */
+    struct mono_ms trust_read; /* when it was read last */
+    struct executor_env **envs; /* one for each profile */
+    struct mono_ms envs_read;
+
+    struct lives lives;
+    struct decisions batch;     /* of this round */
+    struct decisions committed; /* in the log, not in the store */
+    struct telling *tellings;
+    size_t n_tellings;
+    size_t cap_tellings;
+    struct arrived *arrived;
+    size_t n_arrived;
+    size_t cap_arrived;
+    struct foreign *foreign;
+    size_t n_foreign;
+    size_t cap_foreign;
+    struct turn_id *unstarted; /* claims of the last boot that the store never had: they never ran */
+    size_t n_unstarted;
+    bool dropped[LOG_PARTITIONS_MAX]; /* the image of this partition is not what an older boot saw */
+
+    bool stopping;
+    bool kill_now;  /* asked twice to stop */
+    bool killed;    /* what ran was told to end */
+    bool ready_told;
+    bool facts_due; /* the assignment has changed: look at every fact */
+    bool blocked;   /* the store could not be written: nothing is decided */
+    struct mono_ms stop_asked;
+    struct mono_ms store_wait; /* blocked: until the next try */
+    struct mono_ms next_due;   /* of queued turns; INT64_MAX: none */
+    struct mono_ms housekeeping;
+    struct diag_limit limit;
+};
+
+/* worker.c: reads the trust folder again, at most once a second; true if it was read. unknown: a key was not known. */
+bool worker_reload_trust(struct worker *w, bool unknown);
+
+/* Fields that every log line of the pipeline carries. */
+#define D_TURN(record)                                                                             \
+    D_TEXT("turn", (record)->id.s), D_TEXT("role", role_word((record)->role)),                     \
+        D_INT("attempt", (record)->attempt), D_TEXT("service", (record)->service.s)
+
+#endif

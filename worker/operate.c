@@ -1,0 +1,434 @@
+/*
+ * What operators, origins and lease holders ask of the owner of a turn: cancel, replay, pause, resume, renew,
+ * report. Everything acts only through the owner's decision, on the state that the log has (protocol rules 24, 28, 29).
+ *
+ * In: common/engine/engine.h (ENGINE_control)  Out: worker/move.c, worker/decision.c, worker/lease_owner.c
+ */
+#include "worker/internal.h"
+
+#include "common/base/check.h"
+#include "common/base/jsonw.h"
+#include "common/base/limits.h"
+#include "common/base/metrics.h"
+#include "common/record/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAUSE_KEY "~pause"
+#define CANCEL_PREFIX "~cancel."
+#define NOTE_BYTES_MAX (64 * 1024)
+#define REPORT_BYTES_MAX (512 * 1024)
+
+/* A record is taken without an effect but its answer. */
+static void answer(struct worker *w, const struct control *control, const struct turn_record *record,
+                   baton_code code)
+{
+    diag_line(DIAG_info, "control.answered", D_TEXT("kind", control_word(control->kind)),
+              D_TEXT("id", control->id.s), D_TEXT("turn", control->turn_id.s), D_CODE("code", code));
+    tell_answer(w, record, control->turn_id.s, control->id.s, control_word(control->kind), code);
+}
+
+static void reject(struct worker *w, const struct engine_event *event, baton_code code,
+                   const char *note)
+{
+    dead_letter_rejected(w, event->record, code, note);
+    if (event->receipt->control != NULL) {
+        answer(w, event->receipt->control, NULL, code);
+    }
+}
+
+/* ---- cancel ---- */
+
+bool operate_may_cancel(const struct worker *w, const struct trust_principal *who,
+                        const struct turn_record *record)
+{
+    if (!w->config->proof_required) {
+        return true; /* a closed network: nothing is verified */
+    }
+    if (who == NULL || trust_principal_kind(who) == PRINCIPAL_service) {
+        return false;
+    }
+    return strcmp(trust_principal_name(who), record->origin.s) == 0 ||
+           trust_may_operate(who, record->service.s) || trust_may_operate(who, w->service->name.s);
+}
+
+static const char *actor(const struct engine_event *event)
+{
+    const struct trust_principal *who = event->receipt->signer;
+    return who != NULL ? trust_principal_name(who) : "unproven";
+}
+
+static void early_cancel_key(const char *turn_id, const char *signer, char *ret_key, size_t size)
+{
+    snprintf(ret_key, size, CANCEL_PREFIX "%s.%s", turn_id, signer);
+}
+
+/* A cancel of a turn that the log does not know is kept, one for each signer, and judged when the handoff comes. */
+static void keep_early_cancel(struct worker *w, const struct engine_event *event)
+{
+    const struct control *control = event->receipt->control;
+    struct buf value = BUF_INIT;
+    struct jsonw json = jsonw_to(&value);
+    char key[160];
+
+    jsonw_begin_object(&json);
+    jsonw_key_int(&json, "version", 1);
+    jsonw_key_text(&json, "by", actor(event));
+    jsonw_key_text(&json, "reason", control->reason != NULL ? control->reason : "");
+    jsonw_key_text(&json, "id", control->id.s);
+    jsonw_key_text(&json, "at", wall_text(control->at).s);
+    jsonw_end(&json);
+    early_cancel_key(control->turn_id.s, event->receipt->key_id.s[0] != '\0' ? event->receipt->key_id.s : "-",
+                     key, sizeof(key));
+    decide_note(w, event->partition, key, value.data, value.len);
+    buf_done(&value);
+    answer(w, control, NULL, BATON_E_turn_not_found);
+}
+
+/* Text of a member of a note, or "". */
+static void note_text(const struct json_doc *doc, const char *name, char *ret_text, size_t size)
+{
+    const struct json_value *value = json_member(json_root(doc), name);
+    snprintf(ret_text, size, "%s",
+             value != NULL && json_kind(value) == JSON_text ? json_text(value, NULL) : "");
+}
+
+baton_code operate_early_cancel(struct worker *w, int32_t partition, const struct turn_record *record,
+                                bool *ret_cancelled, struct plain_id *ret_by, char **ret_reason,
+                                struct baton_error *err)
+{
+    char prefix[160];
+    struct store_note *notes = NULL;
+    size_t count = 0;
+
+    early_cancel_key(record->id.s, "", prefix, sizeof(prefix));
+    baton_code rc = store_notes(w->store, partition, prefix, &notes, &count, err);
+    for (size_t i = 0; rc == BATON_OK && i < count; i++) {
+        struct json_doc *doc = NULL;
+        char by[ID_MAX + 1] = "";
+        char reason[1100] = "";
+        if (json_parse(notes[i].value.data, notes[i].value.len, NOTE_BYTES_MAX, 4, &doc, NULL) == BATON_OK) {
+            note_text(doc, "by", by, sizeof(by));
+            note_text(doc, "reason", reason, sizeof(reason));
+            json_free(doc);
+        }
+        const struct trust_principal *who = w->trust != NULL ? trust_principal_find(w->trust, by) : NULL;
+        if (!*ret_cancelled && operate_may_cancel(w, who, record)) {
+            *ret_cancelled = true;
+            *ret_by = plain_id_of(by);
+            *ret_reason = strdup(reason);
+        }
+        /* Judged: of who may it settles the turn, of who may not it is dropped. */
+        decide_note(w, partition, notes[i].key, NULL, 0);
+    }
+    for (size_t i = 0; i < count; i++) {
+        buf_done(&notes[i].value);
+    }
+    free(notes);
+    return rc;
+}
+
+/* The operator's own record, unchanged, to the service where the turn is now; in the same transaction. */
+static void forward(struct worker *w, const struct engine_event *event, const struct turn_record *record)
+{
+    struct topic_name topic = topic_name(TOPIC_control, w->config->prefix.s, record->to_service.s);
+    struct log_record out = *event->record;
+    out.topic = topic.s;
+    out.partition = LOG_PARTITION_BY_KEY;
+    (void)engine_put(w->engine, &out);
+}
+
+static void cancel(struct worker *w, const struct engine_event *event, struct turn_record *take_record)
+{
+    const struct control *control = event->receipt->control;
+    struct attempt *attempt = turn_record_attempt(take_record, take_record->attempt);
+    struct live *live = lives_find(&w->lives, take_record->id.s);
+
+    if (live != NULL && live->phase == LIVE_running) {
+        executor_kill(w->pool, &take_record->id, take_record->attempt);
+    }
+    if (attempt != NULL && attempt_state_live(attempt->state)) {
+        attempt_note(attempt, "cancelled");
+        attempt_move(take_record, attempt, ATTEMPT_cancelled, wall_now());
+    }
+    struct boot_id boot = take_record->lease_boot;
+    take_record->cancel_by = plain_id_of(actor(event));
+    take_record->cancel_reason = control->reason != NULL ? strdup(control->reason) : NULL;
+    turn_move(w, take_record, false, TURN_cancelled);
+    tell_turn(w, take_record, OUTCOME_cancelled);
+    answer(w, control, take_record, BATON_OK);
+    struct decision *decision = decide(w, event->partition, take_record, NULL);
+    decision->settled_attempt = decision->record.attempt;
+    decision->settled_boot = boot;
+}
+
+static void on_cancel(struct worker *w, const struct engine_event *event, struct turn_record *take_record)
+{
+    const struct control *control = event->receipt->control;
+    if (!operate_may_cancel(w, event->receipt->signer, take_record)) {
+        reject(w, event, BATON_E_not_permitted, "its signer may not cancel this turn");
+    } else if (turn_state_open(take_record->state)) {
+        cancel(w, event, take_record);
+        return;
+    } else if (take_record->state == TURN_delegated) {
+        forward(w, event, take_record);
+        answer(w, control, take_record, BATON_OK);
+    } else {
+        answer(w, control, take_record, BATON_E_turn_closed);
+    }
+    turn_record_done(take_record);
+}
+
+/* ---- replay ---- */
+
+static void on_replay(struct worker *w, const struct engine_event *event, struct turn_record *take_record)
+{
+    const struct control *control = event->receipt->control;
+    baton_code code = BATON_OK;
+
+    if (control->to.s[0] != '\0') {
+        code = BATON_E_not_permitted; /* this service passes no turn to another one */
+    } else if (take_record->state != TURN_parked || take_record->attempt != control->attempt) {
+        code = turn_state_open(take_record->state) ? BATON_E_not_parked : BATON_E_turn_closed;
+    } else if (take_record->replays >= w->config->budget.replays && !control->again) {
+        code = BATON_E_replays_exhausted;
+    } else if (take_record->attempt >= w->config->budget.attempts && !control->again) {
+        code = BATON_E_attempts_exhausted;
+    }
+    answer(w, control, take_record, code);
+    if (code != BATON_OK) {
+        turn_record_done(take_record);
+        return;
+    }
+    take_record->replays++;
+    take_record->attempt++;
+    take_record->since = take_record->attempt;
+    take_record->n_tried = 0;
+    turn_move(w, take_record, false, TURN_queued);
+    struct attempt *attempt =
+        attempt_begin(w, take_record, ATTEMPT_queued, w->service->profiles[0].name.s);
+    char note[ID_MAX + 32];
+    snprintf(note, sizeof(note), "replayed by %s", actor(event));
+    attempt_note(attempt, note);
+    metric_add(METRIC_turns_replayed, 1);
+    (void)decide(w, event->partition, take_record, NULL);
+}
+
+/* ---- pause, resume ---- */
+
+static baton_code on_pause(struct worker *w, const struct engine_event *event, struct baton_error *err)
+{
+    const struct control *control = event->receipt->control;
+    struct buf value = BUF_INIT;
+    bool found = false;
+    struct wall_ms at = {0};
+
+    baton_code rc = store_note_get(w->store, event->partition, PAUSE_KEY, &found, &value, err);
+    if (rc == BATON_OK && found) {
+        struct json_doc *doc = NULL;
+        char text[40] = "";
+        if (json_parse(value.data, value.len, NOTE_BYTES_MAX, 4, &doc, NULL) == BATON_OK) {
+            note_text(doc, "at", text, sizeof(text));
+            json_free(doc);
+        }
+        (void)wall_parse(text, strlen(text), &at);
+    }
+    buf_clear(&value);
+    if (rc == BATON_OK && control->at.v <= at.v) {
+        answer(w, control, NULL, BATON_E_report_stale);
+    } else if (rc == BATON_OK) {
+        struct jsonw json = jsonw_to(&value);
+        jsonw_begin_object(&json);
+        jsonw_key_int(&json, "version", 1);
+        jsonw_key_bool(&json, "paused", control->kind == CONTROL_pause);
+        jsonw_key_text(&json, "by", actor(event));
+        jsonw_key_text(&json, "reason", control->reason != NULL ? control->reason : "");
+        jsonw_key_text(&json, "at", wall_text(control->at).s);
+        jsonw_end(&json);
+        decide_note(w, event->partition, PAUSE_KEY, value.data, value.len);
+        answer(w, control, NULL, BATON_OK);
+    }
+    buf_done(&value);
+    return rc;
+}
+
+baton_code operate_restore(struct worker *w, int32_t partition, struct baton_error *err)
+{
+    struct buf value = BUF_INIT;
+    bool found = false;
+    bool paused = false;
+    baton_code rc = store_note_get(w->store, partition, PAUSE_KEY, &found, &value, err);
+    if (rc == BATON_OK && found) {
+        struct json_doc *doc = NULL;
+        if (json_parse(value.data, value.len, NOTE_BYTES_MAX, 4, &doc, NULL) == BATON_OK) {
+            const struct json_value *flag = json_member(json_root(doc), "paused");
+            paused = flag != NULL && json_kind(flag) == JSON_bool && json_bool(flag);
+            json_free(doc);
+        }
+    }
+    if (rc == BATON_OK && engine_owns(w->engine, partition)) {
+        engine_hold(w->engine, partition, paused);
+    }
+    buf_done(&value);
+    return rc;
+}
+
+/* ---- report: how an attempt that another worker holds has ended ---- */
+
+/* A result that comes after its attempt had ended is kept, shown, and never applied. */
+static void keep_late(struct worker *w, const struct engine_event *event, struct turn_record *take_record)
+{
+    struct attempt *attempt = turn_record_attempt(take_record, event->receipt->control->attempt);
+    if (attempt == NULL || attempt->late || attempt_state_live(attempt->state)) {
+        turn_record_done(take_record);
+        return;
+    }
+    attempt->late = true;
+    (void)decide(w, event->partition, take_record, NULL);
+}
+
+/* Does the result end a turn of this role? */
+static bool ends_turn(enum role role, const char *result, size_t len)
+{
+    struct json_doc *doc = NULL;
+    enum verdict verdict;
+    size_t word_len = 0;
+    bool legal = false;
+
+    if (result != NULL && json_parse(result, len, REPORT_BYTES_MAX, LIMIT_JSON_DEPTH, &doc, NULL) == BATON_OK) {
+        const struct json_value *word = json_member(json_root(doc), "verdict");
+        if (word != NULL && json_kind(word) == JSON_text) {
+            const char *text = json_text(word, &word_len);
+            legal = verdict_parse(text, word_len, &verdict) && verdict_legal(role, verdict);
+        }
+        json_free(doc);
+    }
+    return legal;
+}
+
+static struct recorded_end end_of_report(const struct control *control, const struct turn_record *record,
+                                         int32_t partition)
+{
+    struct recorded_end end = {
+        .turn = control->turn_id,
+        .attempt = control->attempt,
+        .boot = control->boot,
+        .partition = partition,
+        .failed = control->failed,
+        .class = control->class,
+        .ended_at = control->at,
+    };
+    if (!control->failed && ends_turn(record->role, control->result, control->result_len)) {
+        end.result = control->result;
+    } else if (!control->failed) {
+        end.failed = true;
+        end.class = FAILURE_no_verdict;
+        snprintf(end.note, sizeof(end.note), "the report of its worker has no verdict that the role may give");
+    } else {
+        snprintf(end.note, sizeof(end.note), "reported by the worker that held it");
+    }
+    return end;
+}
+
+static void on_report(struct worker *w, const struct engine_event *event, struct turn_record *take_record)
+{
+    const struct control *control = event->receipt->control;
+    if (take_record->state != TURN_running || take_record->attempt != control->attempt ||
+        strcmp(take_record->lease_boot.s, control->boot.s) != 0) {
+        diag_line(DIAG_info, "report.stale", D_TURN(take_record), D_INT("reported", control->attempt));
+        keep_late(w, event, take_record);
+        return;
+    }
+    const struct recorded_end end = end_of_report(control, take_record, event->partition);
+    (void)settle_end(w, event->partition, take_record, &end);
+}
+
+/* ---- the one entry ---- */
+
+static baton_code on_turn(struct worker *w, const struct engine_event *event, struct baton_error *err)
+{
+    const struct control *control = event->receipt->control;
+    struct turn_record record;
+    bool found = false;
+
+    baton_code rc = store_turn_get(w->store, control->turn_id.s, &found, &record, NULL, NULL, err);
+    if (rc != BATON_OK) {
+        return rc;
+    }
+    if (!found) {
+        switch (control->kind) {
+        case CONTROL_cancel:
+            keep_early_cancel(w, event);
+            break;
+        case CONTROL_replay:
+            answer(w, control, NULL, BATON_E_turn_not_found);
+            break;
+        case CONTROL_renew:
+        case CONTROL_report:
+        case CONTROL_pause:
+        case CONTROL_resume:
+        case CONTROL_COUNT:
+            break;
+        }
+        return BATON_OK;
+    }
+    switch (control->kind) {
+    case CONTROL_cancel:
+        on_cancel(w, event, &record);
+        break;
+    case CONTROL_replay:
+        on_replay(w, event, &record);
+        break;
+    case CONTROL_report:
+        on_report(w, event, &record);
+        break;
+    case CONTROL_renew:
+        foreign_renewed(w, control);
+        turn_record_done(&record);
+        break;
+    case CONTROL_pause:
+    case CONTROL_resume:
+    case CONTROL_COUNT:
+        turn_record_done(&record);
+        break;
+    }
+    return BATON_OK;
+}
+
+baton_code operate_record(struct worker *w, const struct engine_event *event, struct baton_error *err)
+{
+    baton_code rc = BATON_OK;
+
+    if (!targets_possible(w)) {
+        return BATON_OK; /* answers cannot be written now: given again */
+    }
+    if (event->receipt->code == BATON_E_unknown_key) {
+        (void)worker_reload_trust(w, true);
+    }
+    if (event->receipt->code != BATON_OK) {
+        reject(w, event, event->receipt->code, event->receipt->note);
+        engine_take(w->engine);
+        return BATON_OK;
+    }
+    const struct control *control = event->receipt->control;
+    if (control->kind == CONTROL_pause || control->kind == CONTROL_resume) {
+        for (size_t i = 0; i < w->batch.n_notes; i++) {
+            if (w->batch.notes[i].partition == event->partition &&
+                strcmp(w->batch.notes[i].key, PAUSE_KEY) == 0) {
+                return BATON_OK; /* one in each round: the second one sees the first */
+            }
+        }
+        rc = on_pause(w, event, err);
+    } else if (decided(w, control->turn_id.s)) {
+        return BATON_OK;
+    } else {
+        rc = on_turn(w, event, err);
+    }
+    if (rc == BATON_OK) {
+        metric_add(METRIC_control_taken, 1);
+        engine_take(w->engine);
+    }
+    return rc;
+}

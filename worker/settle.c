@@ -1,0 +1,184 @@
+/*
+ * Settling: how an attempt ended, times the turn's budget, gives its one continuation: completed, queued again
+ * (retry, rotate), or parked with its dead letter.
+ *
+ * Every function decides into the batch; nothing has happened before the log has it.
+ *
+ * In: worker/round.c, worker/restore.c, worker/operate.c  Out: worker/move.c, worker/decision.c
+ */
+#include "worker/internal.h"
+
+#include "common/base/check.h"
+#include "common/base/metrics.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double draw(void)
+{
+    uint32_t bits;
+    random_bytes(&bits, sizeof(bits));
+    return bits / 4294967295.0;
+}
+
+/* Attempt n+1 of the same turn, same role, at this service. */
+static void queue_next(struct worker *w, struct turn_record *record, const char *profile,
+                       int64_t delay_ms)
+{
+    record->attempt++;
+    turn_move(w, record, false, TURN_queued);
+    record->delay_ms = delay_ms;
+    record->not_before.v = delay_ms > 0 ? wall_now().v + delay_ms : 0;
+    (void)attempt_begin(w, record, ATTEMPT_queued, profile);
+}
+
+static struct decision *finish(struct worker *w, int32_t partition, struct turn_record *take_record,
+                               const struct recorded_end *end)
+{
+    struct decision *decision = decide(w, partition, take_record, NULL);
+    if (end != NULL) {
+        decision->settled_attempt = end->attempt;
+        decision->settled_boot = end->boot;
+    }
+    return decision;
+}
+
+static void complete(struct worker *w, int32_t partition, struct turn_record *record,
+                     struct attempt *attempt, const struct recorded_end *end)
+{
+    attempt_move(record, attempt, ATTEMPT_completed, end->ended_at);
+    record->result_len = strlen(end->result);
+    record->result = strdup(end->result);
+    BATON_INVARIANT(record->result != NULL);
+    turn_move(w, record, false, TURN_completed);
+    tell_turn(w, record, OUTCOME_completed);
+    (void)finish(w, partition, record, end);
+}
+
+static void park(struct worker *w, int32_t partition, struct turn_record *record, baton_code code,
+                 const struct log_record *source, const struct recorded_end *end, bool birth)
+{
+    record->code = code;
+    turn_move(w, record, birth, TURN_parked);
+    dead_letter_parked(w, record, source);
+    tell_turn(w, record, OUTCOME_parked);
+    (void)finish(w, partition, record, end);
+}
+
+static void fail(struct worker *w, int32_t partition, struct turn_record *record,
+                 struct attempt *attempt, const struct recorded_end *end)
+{
+    char profile[ID_MAX + 1];
+    bool counted = !end->uncounted;
+
+    attempt->has_class = true;
+    attempt->class = end->class;
+    attempt_note(attempt, end->note);
+    snprintf(profile, sizeof(profile), "%s", attempt->profile.s);
+    attempt_move(record, attempt, ATTEMPT_failed, end->ended_at);
+    if (!counted) {
+        /* A clean stop, or provably never started: the same again, counted in no budget but the attempts'. */
+        if (record->attempt < w->config->budget.attempts) {
+            queue_next(w, record, profile, end->class == FAILURE_killed || end->class == FAILURE_lost
+                                               ? 0
+                                               : w->config->retry.first_ms);
+            (void)finish(w, partition, record, end);
+        } else {
+            park(w, partition, record, BATON_E_attempts_exhausted, NULL, end, false);
+        }
+        return;
+    }
+    if (failure_counts_in(end->class) == COUNTER_losses) {
+        record->losses++;
+    } else {
+        record->failures++;
+    }
+    struct next_step step = failure_next(w->config, w->service, record, end->class,
+                                         end->retry_after_ms, draw());
+    switch (step.kind) {
+    case NEXT_retry:
+        snprintf(profile, sizeof(profile), "%s", step.profile);
+        queue_next(w, record, profile, step.delay_ms);
+        metric_add(METRIC_turns_retried, 1);
+        (void)finish(w, partition, record, end);
+        break;
+    case NEXT_rotate:
+        record->tried[record->n_tried++] = plain_id_of(profile);
+        queue_next(w, record, step.profile, 0);
+        metric_add(METRIC_turns_rotated, 1);
+        (void)finish(w, partition, record, end);
+        break;
+    case NEXT_park:
+        park(w, partition, record, step.code, NULL, end, false);
+        break;
+    }
+}
+
+bool settle_end(struct worker *w, int32_t partition, struct turn_record *take_record,
+                const struct recorded_end *end)
+{
+    if (!targets_possible(w)) {
+        turn_record_done(take_record);
+        return false;
+    }
+    struct attempt *attempt = turn_record_attempt(take_record, end->attempt);
+    BATON_PRE(take_record->state == TURN_running && take_record->attempt == end->attempt);
+    BATON_PRE(attempt != NULL && attempt->state == ATTEMPT_running);
+    if (end->failed) {
+        fail(w, partition, take_record, attempt, end);
+    } else {
+        complete(w, partition, take_record, attempt, end);
+    }
+    return true;
+}
+
+void settle_ended(struct worker *w)
+{
+    struct live *next;
+    for (struct live *live = w->lives.ended; live != NULL; live = next) {
+        struct turn_record record;
+        next = live->ended_next;
+        if (live->in_batch || live->held || !engine_owns(w->engine, live->partition)) {
+            continue;
+        }
+        if (turn_record_copy(&live->record, &record) != BATON_OK) {
+            return; /* without memory now: the end stays, the next round tries again */
+        }
+        live->in_batch = settle_end(w, live->partition, &record, &live->end);
+    }
+}
+
+bool settle_lost(struct worker *w, int32_t partition, struct turn_record *take_record, bool counted,
+                 const char *note)
+{
+    struct recorded_end end = {
+        .turn = take_record->id,
+        .attempt = take_record->attempt,
+        .boot = take_record->lease_boot,
+        .partition = partition,
+        .failed = true,
+        .class = FAILURE_lost,
+        .uncounted = !counted,
+        .ended_at = wall_now(),
+    };
+    snprintf(end.note, sizeof(end.note), "%s", note);
+    if (!settle_end(w, partition, take_record, &end)) {
+        return false;
+    }
+    metric_add(METRIC_attempts_lost, 1);
+    return true;
+}
+
+void settle_park(struct worker *w, int32_t partition, struct turn_record *take_record, bool birth,
+                 baton_code code, const char *note, const struct log_record *source)
+{
+    struct attempt *attempt = turn_record_attempt(take_record, take_record->attempt);
+    if (attempt == NULL) {
+        attempt = attempt_begin(w, take_record, ATTEMPT_failed, w->service->profiles[0].name.s);
+    } else {
+        attempt_move(take_record, attempt, ATTEMPT_failed, wall_now());
+    }
+    attempt_note(attempt, note);
+    park(w, partition, take_record, code, source, NULL, birth);
+}
