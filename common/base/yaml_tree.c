@@ -38,6 +38,9 @@ void yaml_findings_init(struct yaml_findings *findings, const char *name, baton_
 }
 
 static void found(struct yaml_findings *findings, const char *origin, int line, int column,
+                  const char *format, va_list args) BATON_PRINTF(5, 0);
+
+static void found(struct yaml_findings *findings, const char *origin, int line, int column,
                   const char *format, va_list args)
 {
     char text[512];
