@@ -271,6 +271,11 @@ void engine_hold(struct engine *engine, int32_t partition, bool hold)
     engine->parts[partition].held = hold;
 }
 
+void engine_again(struct engine *engine)
+{
+    engine->work = true;
+}
+
 void engine_stop_taking(struct engine *engine)
 {
     engine->stopping = true;

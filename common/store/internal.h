@@ -14,6 +14,7 @@ struct store {
     char path[4096];
     int lock_fd;
     struct boot_id boot;
+    struct boot_id previous;
 };
 
 /* The file's version; refuses files of other programs and newer ones. */

@@ -105,6 +105,7 @@ static baton_code take_owner(struct store *store, const struct store_owner *owne
             stmt_reset(&get);
             return rc;
         }
+        snprintf(store->previous.s, sizeof(store->previous.s), "%s", stmt_get_text(&get, 3));
         same = strcmp(stmt_get_text(&get, 0), owner->cluster) == 0 &&
                strcmp(stmt_get_text(&get, 1), owner->topic) == 0;
         stmt_reset(&get);
@@ -177,6 +178,11 @@ void store_close(struct store *store)
         close(store->lock_fd); /* releases the lock */
     }
     free(store);
+}
+
+const char *store_previous_boot(const struct store *store)
+{
+    return store->previous.s;
 }
 
 baton_code store_begin(struct store *store, const char *where, struct baton_error *err)
