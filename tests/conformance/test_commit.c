@@ -182,7 +182,7 @@ static void test_two_members_interleaved(void **state)
     actor_await_mask(f, &b, 0xc);
     int64_t generation = atomic_load(&a.shared->told_generation);
     for (int i = 1; i <= ROUNDS; i++) {
-        char value[16];
+        char value[24];
         snprintf(value, sizeof(value), "%d", i);
         assert_int_equal(actor_commit(f, &a, generation, 0, value, i), LOG_VERDICT_committed);
         assert_int_equal(actor_commit(f, &b, generation, 3, value, 100 + i), LOG_VERDICT_committed);
@@ -216,7 +216,7 @@ static void test_commit_with_many_records(void **state)
     struct log_event event;
     struct log_member *member = join(f, "w", &event);
     struct log_record *records = calloc(2 * N, sizeof(*records));
-    char(*keys)[16] = calloc(N, sizeof(*keys));
+    char(*keys)[24] = calloc(N, sizeof(*keys));
     struct log_offset offsets[PARTITIONS];
     for (int i = 0; i < N; i++) {
         snprintf(keys[i], sizeof(keys[i]), "turn-%d", i);

@@ -62,7 +62,7 @@ static void test_F08_publishers_are_killed(void **state)
     enum { KILLS = 20 };
     unsigned seed = 815;
     for (int i = 0; i < KILLS; i++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof(name), "p%d", i);
         struct actor actor = actor_start_counting(f, "publisher", name, 1000000);
         size_t before = count_all(f, f->outcomes);

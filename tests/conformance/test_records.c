@@ -324,7 +324,7 @@ static void test_F01_eight_publishers(void **state)
     bool *seen = calloc(PUBLISHERS * EACH, sizeof(*seen));
     size_t count = 0;
     for (int i = 0; i < PUBLISHERS; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof(name), "%d", i);
         actors[i] = actor_start_counting(f, "publisher", name, EACH);
     }

@@ -224,33 +224,39 @@ static baton_code differs(const struct db *db, const char *what, const struct st
                       db->path, what, stmt_get_text(stmt, 0), stmt_get_text(stmt, 1));
 }
 
+/* The order of SCHEMA_LIST; the end of a list is behind everything. */
+static int schema_order(const struct stmt *a, bool a_row, const struct stmt *b, bool b_row)
+{
+    if (!a_row || !b_row) {
+        return (int)b_row - (int)a_row;
+    }
+    int order = strcmp(stmt_get_text(a, 0), stmt_get_text(b, 0));
+    return order != 0 ? order : strcmp(stmt_get_text(a, 1), stmt_get_text(b, 1));
+}
+
 /* Walks both sorted lists and names the first difference. */
 static baton_code compare_schemas(struct db *db, struct db *expected, struct baton_error *err)
 {
     struct stmt ours = db_stmt(expected, SCHEMA_LIST);
     struct stmt theirs = db_stmt(db, SCHEMA_LIST);
-    baton_code rc = BATON_OK;
-    bool more = true;
+    bool our_row = false;
+    bool their_row = false;
+    baton_code rc;
 
-    while (rc == BATON_OK && more) {
-        bool row = false;
-        if ((rc = stmt_step(&ours, &more, err)) != BATON_OK ||
-            (rc = stmt_step(&theirs, &row, err)) != BATON_OK) {
+    do {
+        if ((rc = stmt_step(&ours, &our_row, err)) != BATON_OK ||
+            (rc = stmt_step(&theirs, &their_row, err)) != BATON_OK) {
             break;
         }
-        if (!more && !row) {
-            break;
-        }
-        if (!row) {
+        int order = schema_order(&ours, our_row, &theirs, their_row);
+        if (order < 0) {
             rc = differs(db, "it lacks", &ours, err);
-        } else if (!more) {
+        } else if (order > 0) {
             rc = differs(db, "it has", &theirs, err);
-        } else if (strcmp(stmt_get_text(&ours, 0), stmt_get_text(&theirs, 0)) != 0 ||
-                   strcmp(stmt_get_text(&ours, 1), stmt_get_text(&theirs, 1)) != 0 ||
-                   strcmp(stmt_get_text(&ours, 2), stmt_get_text(&theirs, 2)) != 0) {
-            rc = differs(db, "it has", &theirs, err);
+        } else if (our_row && strcmp(stmt_get_text(&ours, 2), stmt_get_text(&theirs, 2)) != 0) {
+            rc = differs(db, "it has another", &theirs, err);
         }
-    }
+    } while (rc == BATON_OK && our_row);
     stmt_reset(&ours);
     stmt_reset(&theirs);
     return rc;
