@@ -250,7 +250,8 @@ static bool mode_known(struct command *cmd, struct baton_error *err)
     }
     cmd->unattended = strcmp(mode, "unattended") == 0;
     if (!cmd->unattended && strcmp(mode, "attended") != 0) {
-        baton_fail(err, BATON_E_bad_mode, "BATON_MODE is '%s'; set it to attended or unattended, or unset it",
+        baton_fail(err, BATON_E_bad_mode,
+                   "BATON_MODE is '%s'; set it to attended or unattended, or unset it",
                    text_quote_of(mode).s);
         return false;
     }

@@ -1,9 +1,9 @@
 /*
  * The frame of the command line: verbs, options, help, output and how a command fails.
  *
- * A verb is one `const struct baton_command` in its own file cmd_<verb>.c; the program is a table of
- * them given to command_main. Everything a user reads about a verb (help, usage, the nearest known
- * option) comes from that struct. Main thread only.
+ * A verb is one `const struct baton_command` in its own file cmd_<verb>.c; the program is a table
+ * of them given to command_main. Everything a user reads about a verb (help, usage, the nearest
+ * known option) comes from that struct. Main thread only.
  *
  *   static int run(struct command *cmd)
  *   {
@@ -38,8 +38,8 @@ enum option_kind {
 };
 
 struct command_option {
-    const char *name; /* without dashes */
-    char letter;      /* 0: none */
+    const char *name;     /* without dashes */
+    char letter;          /* 0: none */
     const char *argument; /* how help names the value; NULL for flags */
     enum option_kind kind;
     const char *fallback; /* the default as text, shown in help; NULL: none */
@@ -53,8 +53,8 @@ struct command;
 
 struct baton_command {
     const char *name;
-    const char *summary;     /* one line without a dot */
-    const char *usage;       /* lines without the program's name, '\n' between: "--service S [--id W]" */
+    const char *summary; /* one line without a dot */
+    const char *usage; /* lines without the program's name, '\n' between: "--service S [--id W]" */
     const char *description; /* paragraphs, "\n\n" between; wrapped */
     const struct command_option *options;
     size_t n_options;
@@ -64,7 +64,7 @@ struct baton_command {
     const char *exits;       /* further lines under EXIT STATUS; NULL: the common ones suffice */
     const char *files;       /* FILES; NULL: none */
     const char *environment; /* ENVIRONMENT; NULL: none */
-    size_t args_min; /* words beside options, for example an id */
+    size_t args_min;         /* words beside options, for example an id */
     size_t args_max;
     /* Returns the exit status. NULL for a verb that only has subcommands. */
     int (*run)(struct command *cmd);
@@ -77,7 +77,7 @@ struct command {
     bool json;
     bool quiet;
     bool verbose;
-    bool unattended; /* nobody is there to be asked: BATON_MODE, else CI */
+    bool unattended;         /* nobody is there to be asked: BATON_MODE, else CI */
     const char *config_path; /* of --config, or NULL */
     const char *const *sets; /* of --set */
     size_t n_sets;
@@ -109,8 +109,8 @@ int command_usage(struct command *cmd, const char *format, ...) BATON_PRINTF(2, 
 baton_code command_config(struct command *cmd, struct config **ret_config, struct baton_error *err);
 
 /*
- * Standard output. False: nobody reads any more, or the disk is full; stop producing and return: the
- * frame says so where it matters and sets the exit status.
+ * Standard output. False: nobody reads any more, or the disk is full; stop producing and return:
+ * the frame says so where it matters and sets the exit status.
  */
 bool command_write(struct command *cmd, const void *bytes, size_t len);
 /* Writes the buffer and empties it. A broken buffer ends as no_memory. */

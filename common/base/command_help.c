@@ -15,8 +15,9 @@ static const char common_exits[] = "0  done\n"
                                    "6  in conflict with the present state, or busy\n"
                                    "7  the record or the turn is invalid or ended badly\n"
                                    "8  not to be had now (log, store, time): try again";
-static const char common_files[] = "./baton.yaml, /etc/baton/baton.yaml\n"
-                                   "    The configuration, unless --config or $BATON_CONFIG names it.";
+static const char common_files[] =
+    "./baton.yaml, /etc/baton/baton.yaml\n"
+    "    The configuration, unless --config or $BATON_CONFIG names it.";
 static const char common_environment[] =
     "BATON_CONFIG\n    The configuration's path.\n"
     "BATON_MODE\n    attended or unattended: whether a person is there to be asked.";

@@ -12,19 +12,31 @@
 enum { COMMON_config, COMMON_set, COMMON_json, COMMON_quiet, COMMON_verbose, COMMON_help };
 
 const struct command_option command_common[COMMAND_COMMON_COUNT] = {
-    [COMMON_config] = {.name = "config", .letter = 'c', .argument = "FILE", .kind = OPTION_text,
+    [COMMON_config] = {.name = "config",
+                       .letter = 'c',
+                       .argument = "FILE",
+                       .kind = OPTION_text,
                        .help = "The configuration. Else $BATON_CONFIG, ./baton.yaml, "
                                "/etc/baton/baton.yaml, the first that is there."},
-    [COMMON_set] = {.name = "set", .argument = "KEY=VALUE", .kind = OPTION_multi,
+    [COMMON_set] = {.name = "set",
+                    .argument = "KEY=VALUE",
+                    .kind = OPTION_multi,
                     .help = "Sets a key of the configuration for this run, as retry.first=1s. May "
                             "be given many times."},
-    [COMMON_json] = {.name = "json", .kind = OPTION_flag,
+    [COMMON_json] = {.name = "json",
+                     .kind = OPTION_flag,
                      .help = "Prints JSON for programs, one object a line where there are many."},
-    [COMMON_quiet] = {.name = "quiet", .letter = 'q', .kind = OPTION_flag,
+    [COMMON_quiet] = {.name = "quiet",
+                      .letter = 'q',
+                      .kind = OPTION_flag,
                       .help = "Says nothing but results and errors."},
-    [COMMON_verbose] = {.name = "verbose", .letter = 'v', .kind = OPTION_flag,
+    [COMMON_verbose] = {.name = "verbose",
+                        .letter = 'v',
+                        .kind = OPTION_flag,
                         .help = "Writes log lines of level debug, too."},
-    [COMMON_help] = {.name = "help", .letter = 'h', .kind = OPTION_flag,
+    [COMMON_help] = {.name = "help",
+                     .letter = 'h',
+                     .kind = OPTION_flag,
                      .help = "Shows this page."},
 };
 
@@ -95,7 +107,8 @@ static bool find_verbs(struct command_state *state, int argc, const char *const 
 {
     const struct baton_command *const *commands = state->commands;
     size_t n = state->n_commands;
-    for (int i = 0; i < argc && n > 0 && path->count < COMMAND_DEPTH && strcmp(argv[i], "--") != 0;) {
+    for (int i = 0;
+         i < argc && n > 0 && path->count < COMMAND_DEPTH && strcmp(argv[i], "--") != 0;) {
         if (is_option(argv[i])) {
             i = step(argc, argv, i);
             continue;
@@ -162,9 +175,10 @@ static bool number_of(const struct command_option *option, const char *text, int
 static void number_expected(const struct command_option *option, struct buf *out)
 {
     bool bounded = option->min != 0 || option->max != 0;
-    const char *what = option->kind == OPTION_duration ? "seconds or a duration (500ms, 2s, 20m, 6h, 7d)"
-                       : option->kind == OPTION_size   ? "a size (64K, 10M, 1G)"
-                                                       : "a whole number";
+    const char *what = option->kind == OPTION_duration
+                           ? "seconds or a duration (500ms, 2s, 20m, 6h, 7d)"
+                       : option->kind == OPTION_size ? "a size (64K, 10M, 1G)"
+                                                     : "a whole number";
     buf_add_text(out, what);
     if (bounded && option->kind == OPTION_duration) {
         buf_printf(out, " from %s to %s", quantity_duration_text(option->min).s,
@@ -186,7 +200,8 @@ static bool option_unknown(const struct baton_command *self, const char *word,
     for (size_t i = 0; i < self->n_options && n < COUNT_OF(words); i++) {
         words[n++] = self->options[i].name;
     }
-    snprintf(name, sizeof(name), "%.*s", (int)(strcspn(word, "=") < 64 ? strcspn(word, "=") : 64), word);
+    snprintf(name, sizeof(name), "%.*s", (int)(strcspn(word, "=") < 64 ? strcspn(word, "=") : 64),
+             word);
     const char *bare = name + strspn(name, "-");
     const char *near = bare[0] != '\0' && bare[1] != '\0' ? word_nearest(words, n, bare) : NULL;
     baton_fail(err, BATON_E_unsupported_option, "unknown option '%s'%s%s%s", text_quote_of(name).s,
@@ -202,8 +217,7 @@ static bool take_option(struct command *cmd, int argc, const char *const *argv, 
     struct command_state *state = cmd->state;
     const char *word = argv[(*i)++];
     struct option_value *value;
-    const struct command_option *option =
-        option_of(cmd->self->options, cmd->self->n_options, word);
+    const struct command_option *option = option_of(cmd->self->options, cmd->self->n_options, word);
     if (option != NULL) {
         value = &state->own[option - cmd->self->options];
     } else {
@@ -276,8 +290,7 @@ static bool enough(struct command *cmd, struct baton_error *err)
         }
     }
     if (cmd->n_args < self->args_min) {
-        baton_fail(err, BATON_E_usage, "%zu %s missing",
-                   self->args_min - cmd->n_args,
+        baton_fail(err, BATON_E_usage, "%zu %s missing", self->args_min - cmd->n_args,
                    self->args_min - cmd->n_args == 1 ? "argument is" : "arguments are");
         return false;
     }

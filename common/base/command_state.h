@@ -35,8 +35,8 @@ struct command_state {
 };
 
 /*
- * Reads argv (without the program's name) into cmd. False: a mistake, told in err with code usage or
- * unsupported_option, or no_memory. help and version are found before anything else is judged.
+ * Reads argv (without the program's name) into cmd. False: a mistake, told in err with code usage
+ * or unsupported_option, or no_memory. help and version are found before anything else is judged.
  */
 struct command_wish {
     bool help;

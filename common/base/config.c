@@ -217,7 +217,8 @@ static bool put_sets(struct config_loading *loading, const char *const *sets, si
         }
         struct yaml_node here = {.origin = origins[i]};
         if (equals == NULL || equals == sets[i]) {
-            yaml_found(&loading->findings, &here, "must be KEY=VALUE, for example --set retry.first=1s");
+            yaml_found(&loading->findings, &here,
+                       "must be KEY=VALUE, for example --set retry.first=1s");
             continue;
         }
         if (!text_utf8_valid(sets[i], strlen(sets[i]))) {
@@ -264,9 +265,9 @@ baton_code config_parse(const char *name, const char *text, size_t text_len,
     if (!loading.no_memory) {
         read_tree(&loading);
     }
-    rc = loading.no_memory              ? BATON_E_no_memory
+    rc = loading.no_memory            ? BATON_E_no_memory
          : loading.findings.count > 0 ? BATON_E_bad_config
-                                        : BATON_OK;
+                                      : BATON_OK;
     if (rc == BATON_OK) {
         *ret_config = loading.config;
         loading.config = NULL;

@@ -26,8 +26,9 @@ static void check_chain_member(struct config_loading *loading, const struct yaml
             words[n_words++] = config->services[i].name.s;
         }
         const char *near = word_nearest(words, n_words, node->text);
-        yaml_found(&loading->findings, node, "roles.%s.chain names '%s', which is no service here%s%s%s",
-                   role_word(role), text_quote_of(node->text).s, near != NULL ? "; did you mean '" : "",
+        yaml_found(&loading->findings, node,
+                   "roles.%s.chain names '%s', which is no service here%s%s%s", role_word(role),
+                   text_quote_of(node->text).s, near != NULL ? "; did you mean '" : "",
                    near != NULL ? near : "", near != NULL ? "'?" : "");
         return;
     }
@@ -38,8 +39,10 @@ static void check_chain_member(struct config_loading *loading, const struct yaml
     }
     for (const struct yaml_node *before = chain->first; before != node; before = before->next) {
         if (before->kind == YAML_KIND_text && strcmp(before->text, node->text) == 0) {
-            yaml_found(&loading->findings, node, "roles.%s.chain names %s twice; a service gets a "
-                       "turn once", role_word(role), service->name.s);
+            yaml_found(&loading->findings, node,
+                       "roles.%s.chain names %s twice; a service gets a "
+                       "turn once",
+                       role_word(role), service->name.s);
             break;
         }
     }
@@ -232,12 +235,13 @@ size_t config_warnings(const struct config *config, struct buf *lines)
     size_t n = 0;
     for (size_t i = 0; i < config->n_services; i++) {
         const struct config_service *service = &config->services[i];
-        const char *program = service->executor.kind == EXECUTOR_KIND_agent ? service->executor.agent
-                              : service->executor.n_command > 0
-                                  ? service->executor.command[0]
-                                  : NULL;
+        const char *program = service->executor.kind == EXECUTOR_KIND_agent
+                                  ? service->executor.agent
+                              : service->executor.n_command > 0 ? service->executor.command[0]
+                                                                : NULL;
         if (program != NULL && !resolves(program)) {
-            buf_printf(lines, "%s:%d: services.%s: the program '%s' is not to be had on this host\n",
+            buf_printf(lines,
+                       "%s:%d: services.%s: the program '%s' is not to be had on this host\n",
                        text_quote_of(config->path).s, service->line, service->name.s,
                        text_quote_of(program).s);
             n++;

@@ -1,8 +1,8 @@
 /*
  * Inside of the configuration: what its files share while one is being read. Included by config*.c.
  *
- * config.c reads scalars, config_sections.c services, roles and lists, config_check.c what they mean
- * together. All of them add findings and go on, so that every mistake is told at once.
+ * config.c reads scalars, config_sections.c services, roles and lists, config_check.c what they
+ * mean together. All of them add findings and go on, so that every mistake is told at once.
  */
 #ifndef BATON_BASE_CONFIG_LOAD_H
 #define BATON_BASE_CONFIG_LOAD_H
@@ -41,7 +41,7 @@ struct config_key {
 
 /* Words of CONFIG_TYPE_WORD tables in the order of the enums of config.h. */
 struct config_value {
-    int64_t number; /* INT, COUNT (auto: 0), DURATION (ms), BOOL, WORD (index of the word, -1 none) */
+    int64_t number; /* INT, COUNT (auto: 0), DURATION in ms, BOOL, WORD (its index; -1: none) */
     double real;
     const char *text; /* as written; "" when not set */
 };

@@ -1,6 +1,6 @@
 /*
  * The parts of the configuration with names and lists of the user's choice: services, roles,
- * failure lists, brokers. Called by config.c; freeing everything stands here, beside its making.
+ * failure lists, brokers. Called by config.c once the scalars are read.
  */
 #include "common/base/check.h"
 #include "common/base/config_load.h"
@@ -275,7 +275,8 @@ static void read_profiles(struct config_loading *loading, const struct yaml_node
                           const char *path, struct config_service *service)
 {
     bool listed = is_list(loading, list, path, LIMIT_PROFILES) && list->count > 0;
-    service->profiles = config_array(loading, listed ? list->count : 1, sizeof(struct config_profile));
+    service->profiles =
+        config_array(loading, listed ? list->count : 1, sizeof(struct config_profile));
     if (service->profiles == NULL) {
         return;
     }
@@ -309,10 +310,11 @@ static void read_roles_served(struct config_loading *loading, const struct yaml_
     for (const struct yaml_node *node = list->first; node != NULL; node = node->next) {
         enum role role;
         if (node->kind != YAML_KIND_text || !role_parse(node->text, node->text_len, &role)) {
-            yaml_found(&loading->findings, node, "%s: '%s' is no role; the roles are owner, "
-                       "reviewer and arbiter", path,
-                       node->kind == YAML_KIND_text ? text_quote_of(node->text).s
-                                                    : kind_word(node));
+            yaml_found(
+                &loading->findings, node,
+                "%s: '%s' is no role; the roles are owner, "
+                "reviewer and arbiter",
+                path, node->kind == YAML_KIND_text ? text_quote_of(node->text).s : kind_word(node));
         } else if ((service->roles & ROLE_BIT(role)) != 0) {
             yaml_found(&loading->findings, node, "%s names %s twice", path, role_word(role));
         } else {
@@ -328,9 +330,10 @@ static void read_service(struct config_loading *loading, const struct yaml_node 
     char below[PATH_SIZE];
     struct config_value values[SERVICE_KEY_COUNT];
     if (!service_id_valid(map->key, strlen(map->key))) {
-        yaml_found(&loading->findings, map,
-                   "'%s' is no name for a service: [a-z0-9-], at most 48 characters, not coordinator",
-                   text_quote_of(map->key).s);
+        yaml_found(
+            &loading->findings, map,
+            "'%s' is no name for a service: [a-z0-9-], at most 48 characters, not coordinator",
+            text_quote_of(map->key).s);
         return;
     }
     dotted(path, "services", map->key);
@@ -361,7 +364,8 @@ static void read_service(struct config_loading *loading, const struct yaml_node 
     dotted(below, path, "executor");
     const struct yaml_node *executor = yaml_member(map, "executor");
     if (executor == NULL) {
-        yaml_found(&loading->findings, map, "%s is missing: what does this service's turns?", below);
+        yaml_found(&loading->findings, map, "%s is missing: what does this service's turns?",
+                   below);
     } else if (is_map(loading, executor, below)) {
         read_executor(loading, executor, below, &service->executor);
     }
@@ -379,8 +383,7 @@ static void read_services(struct config_loading *loading, const struct yaml_node
                    map->count, LIMIT_SERVICES);
         return;
     }
-    loading->config->services =
-        config_array(loading, map->count, sizeof(struct config_service));
+    loading->config->services = config_array(loading, map->count, sizeof(struct config_service));
     for (const struct yaml_node *node = map->first;
          loading->config->services != NULL && node != NULL; node = node->next) {
         read_service(loading, node);
@@ -466,10 +469,10 @@ static void read_actions(struct config_loading *loading, const struct yaml_node 
     for (const struct yaml_node *node = list->first; node != NULL; node = node->next) {
         if (node->kind != YAML_KIND_text ||
             !action_parse(node->text, node->text_len, &actions->list[actions->count])) {
-            yaml_found(&loading->findings, node,
-                       "%s: '%s' is no action; the actions are retry, rotate, delegate and park", path,
-                       node->kind == YAML_KIND_text ? text_quote_of(node->text).s
-                                                    : kind_word(node));
+            yaml_found(
+                &loading->findings, node,
+                "%s: '%s' is no action; the actions are retry, rotate, delegate and park", path,
+                node->kind == YAML_KIND_text ? text_quote_of(node->text).s : kind_word(node));
         } else {
             actions->count++;
         }
@@ -542,73 +545,4 @@ void config_read_sections(struct config_loading *loading)
         loading->config->workflows[i] = written != NULL ? config_path(loading, written) : NULL;
         free(written);
     }
-}
-
-/* ---- freeing ---- */
-
-static void env_free(struct config_env *env, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        free(env[i].name);
-        free(env[i].text);
-    }
-    free(env);
-}
-
-static void texts_free(char **texts, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        free(texts[i]);
-    }
-    free(texts);
-}
-
-static void service_done(struct config_service *service)
-{
-    texts_free(service->executor.command, service->executor.n_command);
-    texts_free(service->executor.prefix, service->executor.n_prefix);
-    env_free(service->executor.env, service->executor.n_env);
-    free(service->executor.agent);
-    free(service->executor.model);
-    for (size_t i = 0; i < service->n_profiles; i++) {
-        env_free(service->profiles[i].env, service->profiles[i].n_env);
-    }
-    free(service->profiles);
-    free(service->place);
-}
-
-void config_free(struct config *config)
-{
-    if (config == NULL) {
-        return;
-    }
-    for (size_t i = 0; i < config->n_services; i++) {
-        service_done(&config->services[i]);
-    }
-    free(config->services);
-    for (size_t i = 0; i < ROLE_COUNT; i++) {
-        free(config->roles[i].chain);
-    }
-    for (size_t i = 0; i < config->kafka.n_client; i++) {
-        free(config->kafka.client[i].key);
-        free(config->kafka.client[i].value);
-    }
-    free(config->kafka.client);
-    for (size_t i = 0; i < config->n_settings; i++) {
-        free(config->settings[i].key);
-        free(config->settings[i].value);
-    }
-    free(config->settings);
-    texts_free(config->workflows, config->n_workflows);
-    char *const texts[] = {
-        config->path,          config->dir,       config->local_path,
-        config->kafka_brokers, config->state_dir, config->kafka.security,
-        config->keys,          config->trust,     config->kafka.sasl_mechanism,
-        config->http_listen,   config->kafka.ca,  config->kafka.sasl_username,
-        config->kafka.sasl_password_file,
-    };
-    for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        free(texts[i]);
-    }
-    free(config);
 }

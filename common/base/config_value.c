@@ -46,7 +46,8 @@ void config_setting(struct config_loading *loading, const char *path, const char
     struct config *config = loading->config;
     size_t n = config->n_settings;
     if ((n & (n - 1)) == 0) { /* full at each power of two */
-        struct config_setting *more = realloc(config->settings, (n == 0 ? 1 : 2 * n) * sizeof(*more));
+        struct config_setting *more =
+            realloc(config->settings, (n == 0 ? 1 : 2 * n) * sizeof(*more));
         if (more == NULL) {
             loading->no_memory = true;
             return;
@@ -56,8 +57,8 @@ void config_setting(struct config_loading *loading, const char *path, const char
     enum config_source source = node == NULL           ? CONFIG_SOURCE_default
                                 : node->origin == NULL ? CONFIG_SOURCE_file
                                                        : CONFIG_SOURCE_set;
-    config->settings[config->n_settings++] = (struct config_setting){
-        config_copy(loading, path), config_copy(loading, value), source};
+    config->settings[config->n_settings++] =
+        (struct config_setting){config_copy(loading, path), config_copy(loading, value), source};
 }
 
 static int word_of(const char *list, const char *text)
@@ -185,7 +186,8 @@ static void type_expected(const struct config_key *key, struct buf *out)
         buf_add_text(out, "an id of [a-z0-9._-], at most 64 characters");
         break;
     case CONFIG_TYPE_PREFIX:
-        buf_add_text(out, "a name of [a-z0-9-], at most 48 characters, neither dlq nor coordinator");
+        buf_add_text(out,
+                     "a name of [a-z0-9-], at most 48 characters, neither dlq nor coordinator");
         break;
     case CONFIG_TYPE_TEXT:
         buf_printf(out, "a text of 1 to %lld printable bytes", (long long)key->max);

@@ -1,4 +1,5 @@
-/* Log lines. Called by the entry points of worker, producer and commands; sinks belong to programs. */
+/* Log lines. Called by the entry points of worker, producer and commands; sinks belong to programs.
+ */
 #include "common/base/diag.h"
 
 #include "common/base/buf.h"

@@ -34,7 +34,8 @@ struct diag_field {
 #define D_BYTES(k, p, n)                                                                           \
     ((struct diag_field){.key = (k), .kind = DIAG_KIND_text, .text = (p), .text_len = (n)})
 #define D_INT(k, n) ((struct diag_field){.key = (k), .kind = DIAG_KIND_int, .number = (n)})
-#define D_BOOL(k, v) ((struct diag_field){.key = (k), .kind = DIAG_KIND_bool, .number = (v) ? 1 : 0})
+#define D_BOOL(k, v)                                                                               \
+    ((struct diag_field){.key = (k), .kind = DIAG_KIND_bool, .number = (v) ? 1 : 0})
 #define D_CODE(k, code) D_TEXT((k), baton_code_word(code))
 
 struct diag_field diag_field_text(const char *key, const char *text);
@@ -42,7 +43,8 @@ struct diag_field diag_field_text(const char *key, const char *text);
 /* diag_line(level, event, fields...): event is a stable noun.verb. */
 #define diag_line(level, event, ...)                                                               \
     diag_write((level), (event), (const struct diag_field[]){{0}, ##__VA_ARGS__},                  \
-               sizeof((const struct diag_field[]){{0}, ##__VA_ARGS__}) / sizeof(struct diag_field))
+               sizeof((const struct diag_field[]){{0}, ##__VA_ARGS__}) /                           \
+                   sizeof(struct diag_field))
 void diag_write(enum diag_level level, const char *event, const struct diag_field *fields,
                 size_t n_fields);
 
@@ -67,13 +69,13 @@ struct diag_limit {
         (interval), 0, 0                                                                           \
     }
 #define diag_limited(limit, level, event, ...)                                                     \
-    diag_write_limited(                                                                            \
-        (limit), (level), (event), (const struct diag_field[]){{0}, ##__VA_ARGS__},                \
-        sizeof((const struct diag_field[]){{0}, ##__VA_ARGS__}) / sizeof(struct diag_field))
+    diag_write_limited((limit), (level), (event), (const struct diag_field[]){{0}, ##__VA_ARGS__}, \
+                       sizeof((const struct diag_field[]){{0}, ##__VA_ARGS__}) /                   \
+                           sizeof(struct diag_field))
 void diag_write_limited(struct diag_limit *limit, enum diag_level level, const char *event,
                         const struct diag_field *fields, size_t n_fields);
 
-/* The sink gets one whole line with its newline, already escaped. It may be called by any thread. */
+/* The sink gets one whole line with its newline, already escaped. Any thread calls it. */
 typedef void diag_sink(void *arg, enum diag_level level, const char *line, size_t line_len);
 enum diag_form { DIAG_FORM_auto, DIAG_FORM_json, DIAG_FORM_readable };
 

@@ -43,7 +43,8 @@ const char *fault_description(enum fault point)
 enum { FAULT_kill, FAULT_stop, FAULT_fail };
 static const char *const fault_actions[] = {"kill", "stop", "fail"};
 
-/* What the variable asks for; `left` counts down to the passing that acts, 0: nothing (any more). */
+/* What the variable asks for; `left` counts down to the passing that acts, 0: nothing (any more).
+ */
 static struct {
     atomic_int action;
     atomic_llong left;
@@ -60,9 +61,9 @@ static bool arm(const char *entry, size_t entry_len, char *ret_text, size_t ret_
         char name[64];
         snprintf(name, sizeof(name), "%.*s", (int)name_len, entry);
         const char *near = word_nearest(fault_names, COUNT_OF(fault_names), name);
-        snprintf(ret_text, ret_text_size, "no fault point '%s'%s%s%s", text_quote(entry, name_len).s,
-                 near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
-                 near != NULL ? "'?" : "");
+        snprintf(ret_text, ret_text_size, "no fault point '%s'%s%s%s",
+                 text_quote(entry, name_len).s, near != NULL ? "; did you mean '" : "",
+                 near != NULL ? near : "", near != NULL ? "'?" : "");
         return false;
     }
     const char *action = entry + name_len + 1;
@@ -74,9 +75,9 @@ static bool arm(const char *entry, size_t entry_len, char *ret_text, size_t ret_
     int what = word_find(fault_actions, COUNT_OF(fault_actions), action, action_len);
     int64_t n = 1;
     bool counted = action_len < rest;
-    if (what < 0 || (counted && (!quantity_int_parse(action + action_len + 1,
-                                                     rest - action_len - 1, &n) ||
-                                 n < 1))) {
+    if (what < 0 ||
+        (counted &&
+         (!quantity_int_parse(action + action_len + 1, rest - action_len - 1, &n) || n < 1))) {
         snprintf(ret_text, ret_text_size,
                  "'%s' is not name:action[:n] with action kill, stop or fail and n from 1",
                  text_quote(entry, entry_len).s);

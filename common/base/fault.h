@@ -4,11 +4,11 @@
  *   FAULT_POINT(store_after_commit);
  *   if (FAULT_FAILS(log_before_commit)) { return baton_fail(...); }
  *
- * The names are the list tbl/fault_points.h; a wrong one does not compile. Without BATON_FAULTS they
- * are nothing and the variable is not read. With it, BATON_FAULT=name:action[:n] acts at the n-th
- * passing (default 1): kill (SIGKILL to itself), stop (SIGSTOP), fail (FAULT_FAILS is true, once).
- * Several stand side by side with commas. A name or action that is not known ends the program.
- * Any thread.
+ * The names are the list tbl/fault_points.h; a wrong one does not compile. Without BATON_FAULTS
+ * they are nothing and the variable is not read. With it, BATON_FAULT=name:action[:n] acts at the
+ * n-th passing (default 1): kill (SIGKILL to itself), stop (SIGSTOP), fail (FAULT_FAILS is true,
+ * once). Several stand side by side with commas. A name or action that is not known ends the
+ * program. Any thread.
  */
 #ifndef BATON_BASE_FAULT_H
 #define BATON_BASE_FAULT_H

@@ -8,8 +8,8 @@
  *   jsonw_end(&w);
  *
  * Two text forms: `text` escapes what is dangerous on a terminal, too (command output); `plain`
- * escapes only what JSON demands (records). Both give valid JSON whatever the bytes are. Running out
- * of memory shows in buf_ok at the end. Breaking the nesting is a broken contract.
+ * escapes only what JSON demands (records). Both give valid JSON whatever the bytes are. Running
+ * out of memory shows in buf_ok at the end. Breaking the nesting is a broken contract.
  */
 #ifndef BATON_BASE_JSONW_H
 #define BATON_BASE_JSONW_H

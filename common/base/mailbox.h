@@ -2,8 +2,9 @@
  * The one way in which threads talk: a bounded queue of pointers (STYLE T3).
  *
  * Many threads post, one takes. What is posted belongs to the taker from then on; what nobody took
- * stays the owner's concern: drain with mailbox_take before mailbox_free. The descriptor is readable
- * while something is queued or the mailbox is closed, so it stands in a poll set beside others.
+ * stays the owner's concern: drain with mailbox_take before mailbox_free. The descriptor is
+ * readable while something is queued or the mailbox is closed, so it stands in a poll set beside
+ * others.
  */
 #ifndef BATON_BASE_MAILBOX_H
 #define BATON_BASE_MAILBOX_H

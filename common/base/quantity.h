@@ -1,6 +1,6 @@
 /*
- * Durations and sizes as people write them: 500ms 2s 20m 6h 7d; 64K 10M 1G. Whole numbers, one unit,
- * no sign, no blanks, no leading zero. Any thread.
+ * Durations and sizes as people write them: 500ms 2s 20m 6h 7d; 64K 10M 1G. Whole numbers, one
+ * unit, no sign, no blanks, no leading zero. Any thread.
  */
 #ifndef BATON_BASE_QUANTITY_H
 #define BATON_BASE_QUANTITY_H

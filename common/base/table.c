@@ -97,8 +97,8 @@ static void fit(const struct table *table, size_t width, size_t *ret_widths)
     for (size_t c = 0; c < table->n_columns; c++) {
         ret_widths[c] = strlen(table->titles[c]);
         for (size_t i = c; i < table->n_cells; i += table->n_columns) {
-            ret_widths[c] = table->cells[i].width > ret_widths[c] ? table->cells[i].width
-                                                                  : ret_widths[c];
+            ret_widths[c] =
+                table->cells[i].width > ret_widths[c] ? table->cells[i].width : ret_widths[c];
         }
         total += ret_widths[c];
     }
@@ -161,7 +161,8 @@ static void row_print(const struct table *table, size_t row, const size_t *width
             continue;
         }
         blanks(out, owed + left);
-        size_t used = add_cut(out, table->text.data + cell->begin, cell->len, cell->width, widths[c]);
+        size_t used =
+            add_cut(out, table->text.data + cell->begin, cell->len, cell->width, widths[c]);
         owed = widths[c] - left - (used < widths[c] - left ? used : widths[c] - left) + GAP;
     }
     buf_add_char(out, '\n');

@@ -1,4 +1,4 @@
-/* Foreign text made safe to show. Called by log lines, tables, errors, JSON, every printing verb. */
+/* Foreign text made safe to show. Called by log lines, tables, errors, JSON, printing verbs. */
 #include "common/base/text.h"
 
 #include "common/base/check.h"
@@ -12,23 +12,23 @@ struct range {
 
 /* Sorted. What hides, reorders or controls on some terminal; printing it is never needed. */
 static const struct range dangerous[] = {
-    {0x0000, 0x001F}, /* C0 */
-    {0x007F, 0x009F}, /* DEL, C1 */
-    {0x00AD, 0x00AD}, /* soft hyphen */
-    {0x034F, 0x034F}, /* grapheme joiner */
-    {0x061C, 0x061C}, /* Arabic letter mark (bidi) */
-    {0x115F, 0x1160}, /* Hangul fillers */
-    {0x17B4, 0x17B5}, /* invisible Khmer vowels */
-    {0x180B, 0x180F}, /* Mongolian selectors */
-    {0x200B, 0x200F}, /* zero width, direction marks */
-    {0x2028, 0x202E}, /* line and paragraph separator, bidi embeddings and overrides */
-    {0x2060, 0x206F}, /* word joiner, invisible operators, bidi isolates */
-    {0x3164, 0x3164}, /* Hangul filler */
-    {0xFE00, 0xFE0F}, /* variation selectors */
-    {0xFEFF, 0xFEFF}, /* byte order mark */
-    {0xFFA0, 0xFFA0}, /* half-width filler */
-    {0xFFF0, 0xFFFB}, /* annotations */
-    {0xFFFE, 0xFFFF}, /* no characters */
+    {0x0000, 0x001F},   /* C0 */
+    {0x007F, 0x009F},   /* DEL, C1 */
+    {0x00AD, 0x00AD},   /* soft hyphen */
+    {0x034F, 0x034F},   /* grapheme joiner */
+    {0x061C, 0x061C},   /* Arabic letter mark (bidi) */
+    {0x115F, 0x1160},   /* Hangul fillers */
+    {0x17B4, 0x17B5},   /* invisible Khmer vowels */
+    {0x180B, 0x180F},   /* Mongolian selectors */
+    {0x200B, 0x200F},   /* zero width, direction marks */
+    {0x2028, 0x202E},   /* line and paragraph separator, bidi embeddings and overrides */
+    {0x2060, 0x206F},   /* word joiner, invisible operators, bidi isolates */
+    {0x3164, 0x3164},   /* Hangul filler */
+    {0xFE00, 0xFE0F},   /* variation selectors */
+    {0xFEFF, 0xFEFF},   /* byte order mark */
+    {0xFFA0, 0xFFA0},   /* half-width filler */
+    {0xFFF0, 0xFFFB},   /* annotations */
+    {0xFFFE, 0xFFFF},   /* no characters */
     {0x1BCA0, 0x1BCA3}, /* shorthand controls */
     {0x1D173, 0x1D17A}, /* musical controls */
     {0xE0000, 0xE0FFF}, /* tags, more variation selectors */

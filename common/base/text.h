@@ -1,11 +1,13 @@
 /*
  * Foreign text: the one family of functions through which every string that Baton did not write
- * itself is printed - on a terminal, in a log line, in an error, in JSON (RECORD.md, terminal; X32).
+ * itself is printed - on a terminal, in a log line, in an error, in JSON (RECORD.md, terminal;
+ * X32).
  *
  * Dangerous are control bytes, ESC, C1 (raw and as U+0080..9F), bidi controls, zero width and other
  * invisible characters, U+2028/2029, tag characters, unassigned specials, and invalid UTF-8. Text
- * forms show them as visible `\xNN` (bytes) and `\u{...}` (code points); a backslash itself stays as
- * it is. JSON forms write them as \uXXXX, so what a program reads back is what was there. Any thread.
+ * forms show them as visible `\xNN` (bytes) and `\u{...}` (code points); a backslash itself stays
+ * as it is. JSON forms write them as \uXXXX, so what a program reads back is what was there. Any
+ * thread.
  */
 #ifndef BATON_BASE_TEXT_H
 #define BATON_BASE_TEXT_H
@@ -41,8 +43,8 @@ struct text_quote text_quote(const void *bytes, size_t len);
 struct text_quote text_quote_of(const char *text);
 
 /*
- * Appends a JSON string with its quotation marks, for output that people may see: always valid JSON,
- * invalid UTF-8 replaced by U+FFFD, dangerous code points as \uXXXX (pairs above U+FFFF).
+ * Appends a JSON string with its quotation marks, for output that people may see: always valid
+ * JSON, invalid UTF-8 replaced by U+FFFD, dangerous code points as \uXXXX (pairs above U+FFFF).
  */
 void text_json_add(struct buf *buf, const void *bytes, size_t len);
 /*

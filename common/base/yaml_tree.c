@@ -1,5 +1,6 @@
 /*
- * YAML by libyaml's events. Called by configuration, trust and workflows; the only file with libyaml.
+ * YAML by libyaml's events. Called by configuration, trust and workflows; the only file with
+ * libyaml.
  */
 #include "common/base/yaml_tree.h"
 
@@ -62,7 +63,8 @@ static void found(struct yaml_findings *findings, const char *origin, int line, 
     }
 }
 
-void yaml_found(struct yaml_findings *findings, const struct yaml_node *node, const char *format, ...)
+void yaml_found(struct yaml_findings *findings, const struct yaml_node *node, const char *format,
+                ...)
 {
     va_list args;
     va_start(args, format);
@@ -226,8 +228,8 @@ void yaml_only_keys(struct yaml_findings *findings, const struct yaml_node *map,
             continue;
         }
         const char *near = word_nearest(keys, n_keys, node->key);
-        yaml_found(findings, node, "unknown key '%s' in %s%s%s%s", text_quote_of(node->key).s, where,
-                   near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
+        yaml_found(findings, node, "unknown key '%s' in %s%s%s%s", text_quote_of(node->key).s,
+                   where, near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
                    near != NULL ? "'?" : "");
     }
 }
@@ -262,7 +264,8 @@ static bool marked(struct reading *reading, const yaml_event_t *event, const yam
                    const yaml_char_t *tag)
 {
     if (anchor != NULL) {
-        refuse(reading, event->start_mark, "anchors (&name) are not allowed; write the value again");
+        refuse(reading, event->start_mark,
+               "anchors (&name) are not allowed; write the value again");
     } else if (tag != NULL) {
         refuse(reading, event->start_mark, "tags (!name) are not allowed; every value is a text");
     }
@@ -475,7 +478,8 @@ static bool bytes_fit(const char *text, size_t text_len, struct yaml_findings *f
         return false;
     }
     if (text_len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) {
-        yaml_found_at(findings, 1, 1, "begins with a byte order mark; save the file as plain UTF-8");
+        yaml_found_at(findings, 1, 1,
+                      "begins with a byte order mark; save the file as plain UTF-8");
         return false;
     }
     for (size_t i = 0; i < text_len;) {

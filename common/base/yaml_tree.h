@@ -1,11 +1,11 @@
 /*
  * A file of YAML as a tree of texts, for what people write: configuration, trust, workflows.
  *
- * libyaml's events, no implicit types: a scalar is its text, whoever reads it types it. Refused with
- * line and column: anchors, aliases, tags, a second document, duplicate and merge keys, keys that are
- * no plain scalars, more than 16 levels, 1 MiB or 65536 nodes, NUL, invalid UTF-8, other encodings.
- * An empty file is an empty map. The tree owns everything in it and is const after parsing, but for
- * yaml_tree_put. Not shared between threads while it is changed.
+ * libyaml's events, no implicit types: a scalar is its text, whoever reads it types it. Refused
+ * with line and column: anchors, aliases, tags, a second document, duplicate and merge keys, keys
+ * that are no plain scalars, more than 16 levels, 1 MiB or 65536 nodes, NUL, invalid UTF-8, other
+ * encodings. An empty file is an empty map. The tree owns everything in it and is const after
+ * parsing, but for yaml_tree_put. Not shared between threads while it is changed.
  */
 #ifndef BATON_BASE_YAML_TREE_H
 #define BATON_BASE_YAML_TREE_H
@@ -49,12 +49,13 @@ struct yaml_findings {
 void yaml_findings_init(struct yaml_findings *findings, const char *name, baton_code code,
                         struct buf *lines);
 /* node NULL: the file as a whole. */
-void yaml_found(struct yaml_findings *findings, const struct yaml_node *node, const char *format, ...)
-    BATON_PRINTF(3, 4);
+void yaml_found(struct yaml_findings *findings, const struct yaml_node *node, const char *format,
+                ...) BATON_PRINTF(3, 4);
 void yaml_found_at(struct yaml_findings *findings, int line, int column, const char *format, ...)
     BATON_PRINTF(4, 5);
 
-/* Syntax ends at the first mistake: it is in findings, and its code is returned; no_memory otherwise. */
+/* Syntax ends at the first mistake: it is in findings, and its code is returned; no_memory
+ * otherwise. */
 baton_code yaml_tree_parse(const char *text, size_t text_len, struct yaml_findings *findings,
                            struct yaml_tree **ret_tree);
 void yaml_tree_free(struct yaml_tree *tree);

@@ -1,6 +1,6 @@
 /*
- * Any bytes as a configuration: neither a crash nor a leak, and what is refused is told with a place.
- * Parts: base
+ * Any bytes as a configuration: neither a crash nor a leak, and what is refused is told with a
+ * place. Parts: base
  */
 #include "common/base/config.h"
 #include "common/base/text.h"
@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct buf findings = BUF_INIT;
     struct buf shown = BUF_INIT;
     struct baton_error err = {BATON_OK, ""};
-    baton_code rc = config_parse("/f/baton.yaml", (const char *)data, size, NULL, 0, &config, &findings, &err);
+    baton_code rc =
+        config_parse("/f/baton.yaml", (const char *)data, size, NULL, 0, &config, &findings, &err);
     if (rc == BATON_OK) {
         insist(config != NULL && findings.len == 0);
         config_show(config, true, &shown);
@@ -34,7 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         insist(rc == BATON_E_bad_config && config == NULL && findings.len > 0);
         insist(strncmp(findings.data, "/f/baton.yaml", 13) == 0 && err.text[0] != '\0');
         for (size_t i = 0; i < findings.len; i++) { /* nothing of the file reaches a terminal raw */
-            insist(findings.data[i] == '\n' || ((unsigned char)findings.data[i] >= 0x20 && findings.data[i] != 0x7f));
+            insist(findings.data[i] == '\n' ||
+                   ((unsigned char)findings.data[i] >= 0x20 && findings.data[i] != 0x7f));
         }
     }
     buf_done(&findings);

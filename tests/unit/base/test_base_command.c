@@ -19,10 +19,12 @@ static int run_worker(struct command *cmd)
     struct buf out = BUF_INIT;
     size_t n_tags;
     const char *const *tags = command_list(cmd, "tag", &n_tags);
-    buf_printf(&out, "%s service=%s timeout=%lld rev=%lld size=%lld drain=%d json=%d quiet=%d unattended=%d",
-               cmd->name, command_text(cmd, "service"), (long long)command_int(cmd, "timeout"),
-               (long long)command_int(cmd, "rev"), (long long)command_int(cmd, "size"),
-               command_flag(cmd, "drain"), cmd->json, cmd->quiet, cmd->unattended);
+    buf_printf(
+        &out,
+        "%s service=%s timeout=%lld rev=%lld size=%lld drain=%d json=%d quiet=%d unattended=%d",
+        cmd->name, command_text(cmd, "service"), (long long)command_int(cmd, "timeout"),
+        (long long)command_int(cmd, "rev"), (long long)command_int(cmd, "size"),
+        command_flag(cmd, "drain"), cmd->json, cmd->quiet, cmd->unattended);
     for (size_t i = 0; i < n_tags; i++) {
         buf_printf(&out, " tag=%s", tags[i]);
     }
@@ -77,11 +79,24 @@ static int run_much(struct command *cmd)
 }
 
 static const struct command_option worker_options[] = {
-    {.name = "service", .letter = 's', .argument = "S", .kind = OPTION_text, .help = "The service.", .required = true},
-    {.name = "timeout", .argument = "SECONDS", .kind = OPTION_duration, .fallback = "30s", .help = "How long.", .max = 3600000},
+    {.name = "service",
+     .letter = 's',
+     .argument = "S",
+     .kind = OPTION_text,
+     .help = "The service.",
+     .required = true},
+    {.name = "timeout",
+     .argument = "SECONDS",
+     .kind = OPTION_duration,
+     .fallback = "30s",
+     .help = "How long.",
+     .max = 3600000},
     {.name = "rev", .argument = "N", .kind = OPTION_int, .help = "Revision.", .min = 1, .max = 10},
     {.name = "size", .argument = "BYTES", .kind = OPTION_size, .fallback = "64K", .help = "Size."},
-    {.name = "drain", .kind = OPTION_flag, .help = "Until nothing is left, which is a long sentence so that it must be wrapped somewhere."},
+    {.name = "drain",
+     .kind = OPTION_flag,
+     .help =
+         "Until nothing is left, which is a long sentence so that it must be wrapped somewhere."},
     {.name = "tag", .argument = "T", .kind = OPTION_multi, .help = "A tag."},
 };
 static const struct command_option fail_options[] = {
@@ -89,21 +104,43 @@ static const struct command_option fail_options[] = {
     {.name = "bare", .kind = OPTION_flag, .help = "x"},
 };
 static const struct baton_command worker = {
-    .name = "worker", .summary = "does the turns of a service", .usage = "--service S [--drain]\n--service S --tag T...",
-    .description = "Takes handoffs.\n\nSecond paragraph.", .options = worker_options, .n_options = COUNT_OF(worker_options),
-    .examples = "# Work until nothing is left\nbaton worker --service a --drain", .exits = "9  a special one",
-    .files = "data/\n    Stores.", .environment = "SOME\n    Thing.", .args_max = 2, .run = run_worker};
-static const struct baton_command failing = {.name = "failing", .summary = "fails", .options = fail_options,
-                                             .n_options = COUNT_OF(fail_options), .run = run_fail};
-static const struct baton_command show = {.name = "show", .summary = "shows", .usage = "ID", .args_min = 1,
-                                          .args_max = 1, .run = run_worker, .options = worker_options,
-                                          .n_options = COUNT_OF(worker_options), .examples = "baton turns show 3f"};
+    .name = "worker",
+    .summary = "does the turns of a service",
+    .usage = "--service S [--drain]\n--service S --tag T...",
+    .description = "Takes handoffs.\n\nSecond paragraph.",
+    .options = worker_options,
+    .n_options = COUNT_OF(worker_options),
+    .examples = "# Work until nothing is left\nbaton worker --service a --drain",
+    .exits = "9  a special one",
+    .files = "data/\n    Stores.",
+    .environment = "SOME\n    Thing.",
+    .args_max = 2,
+    .run = run_worker};
+static const struct baton_command failing = {.name = "failing",
+                                             .summary = "fails",
+                                             .options = fail_options,
+                                             .n_options = COUNT_OF(fail_options),
+                                             .run = run_fail};
+static const struct baton_command show = {.name = "show",
+                                          .summary = "shows",
+                                          .usage = "ID",
+                                          .args_min = 1,
+                                          .args_max = 1,
+                                          .run = run_worker,
+                                          .options = worker_options,
+                                          .n_options = COUNT_OF(worker_options),
+                                          .examples = "baton turns show 3f"};
 static const struct baton_command *const turns_commands[] = {&show};
-static const struct baton_command turns = {.name = "turns", .summary = "looks at turns", .subcommands = turns_commands,
+static const struct baton_command turns = {.name = "turns",
+                                           .summary = "looks at turns",
+                                           .subcommands = turns_commands,
                                            .n_subcommands = 1};
-static const struct baton_command config_verb = {.name = "config", .summary = "reads it", .run = run_config};
-static const struct baton_command much = {.name = "much", .summary = "prints much", .run = run_much};
-static const struct baton_command *const commands[] = {&worker, &failing, &turns, &config_verb, &much};
+static const struct baton_command config_verb = {
+    .name = "config", .summary = "reads it", .run = run_config};
+static const struct baton_command much = {
+    .name = "much", .summary = "prints much", .run = run_much};
+static const struct baton_command *const commands[] = {&worker, &failing, &turns, &config_verb,
+                                                       &much};
 
 /* ---- running it ---- */
 
@@ -183,17 +220,23 @@ static void prints(const char *line, const char *out)
 static void options_are_read(void **state)
 {
     (void)state;
-    prints("worker --service a", "worker service=a timeout=30000 rev=0 size=65536 drain=0 json=0 quiet=0 unattended=0\n");
+    prints("worker --service a",
+           "worker service=a timeout=30000 rev=0 size=65536 drain=0 json=0 quiet=0 unattended=0\n");
     prints("worker -s a --timeout=5 --rev 7 --size=1M --drain --tag x --tag=y -q",
-           "worker service=a timeout=5000 rev=7 size=1048576 drain=1 json=0 quiet=1 unattended=0 tag=x tag=y\n");
+           "worker service=a timeout=5000 rev=7 size=1048576 drain=1 json=0 quiet=1 unattended=0 "
+           "tag=x tag=y\n");
     prints("worker one --service a --timeout 500ms two",
-           "worker service=a timeout=500 rev=0 size=65536 drain=0 json=0 quiet=0 unattended=0 arg=one arg=two\n");
+           "worker service=a timeout=500 rev=0 size=65536 drain=0 json=0 quiet=0 unattended=0 "
+           "arg=one arg=two\n");
     prints("--json worker --service=--odd -- --drain -",
-           "worker service=--odd timeout=30000 rev=0 size=65536 drain=0 json=1 quiet=0 unattended=0 arg=--drain arg=-\n");
+           "worker service=--odd timeout=30000 rev=0 size=65536 drain=0 json=1 quiet=0 "
+           "unattended=0 arg=--drain arg=-\n");
     prints("turns show 3f --service a --json",
-           "turns show service=a timeout=30000 rev=0 size=65536 drain=0 json=1 quiet=0 unattended=0 arg=3f\n");
+           "turns show service=a timeout=30000 rev=0 size=65536 drain=0 json=1 quiet=0 "
+           "unattended=0 arg=3f\n");
     prints("turns --set a=b show worker -s a",
-           "turns show service=a timeout=30000 rev=0 size=65536 drain=0 json=0 quiet=0 unattended=0 arg=worker\n");
+           "turns show service=a timeout=30000 rev=0 size=65536 drain=0 json=0 quiet=0 "
+           "unattended=0 arg=worker\n");
 }
 
 static void usage_mistakes_end_with_2(void **state)
@@ -236,15 +279,19 @@ static void usage_mistakes_are_json_when_asked(void **state)
     static const struct {
         const char *line;
         const char *code;
-    } lines[] = {{"nonsense --json", "usage"}, {"worker --json --servce a", "unsupported_option"},
-                 {"worker --json", "usage"}, {"failing --json --usage", "usage"}};
+    } lines[] = {{"nonsense --json", "usage"},
+                 {"worker --json --servce a", "unsupported_option"},
+                 {"worker --json", "usage"},
+                 {"failing --json --usage", "usage"}};
     for (size_t i = 0; i < COUNT_OF(lines); i++) {
         const struct ran *r = ran(lines[i].line);
         assert_int_equal(r->status, 2);
         cJSON *json = cJSON_Parse(r->out);
         assert_non_null(json);
-        assert_string_equal(cJSON_GetObjectItemCaseSensitive(json, "status")->valuestring, "failed");
-        assert_string_equal(cJSON_GetObjectItemCaseSensitive(json, "code")->valuestring, lines[i].code);
+        assert_string_equal(cJSON_GetObjectItemCaseSensitive(json, "status")->valuestring,
+                            "failed");
+        assert_string_equal(cJSON_GetObjectItemCaseSensitive(json, "code")->valuestring,
+                            lines[i].code);
         cJSON_Delete(json);
         assert_string_equal(r->err, "");
     }
@@ -256,7 +303,8 @@ static void failure_has_text_code_and_status(void **state)
     const struct ran *r = ran("failing");
     assert_int_equal(r->status, 5);
     assert_string_equal(r->out, "");
-    assert_string_equal(r->err, "baton: no turn '\\x1b[2J\\x0a' at service a\n  turn_not_found: no such turn\n");
+    assert_string_equal(
+        r->err, "baton: no turn '\\x1b[2J\\x0a' at service a\n  turn_not_found: no such turn\n");
     r = ran("failing --bare");
     assert_string_equal(r->err, "baton: no such turn\n  turn_not_found: no such turn\n");
     r = ran("failing --json");
@@ -279,18 +327,26 @@ static void help_is_a_page(void **state)
     (void)state;
     static const char *const parts[] = {
         "NAME\n    baton worker - does the turns of a service\n",
-        "\nSYNOPSIS\n    baton worker --service S [--drain]\n    baton worker --service S --tag T...\n",
+        "\nSYNOPSIS\n    baton worker --service S [--drain]\n    baton worker --service S --tag "
+        "T...\n",
         "\nDESCRIPTION\n    Takes handoffs.\n\n    Second paragraph.\n",
         "\nOPTIONS\n    -s, --service S\n        The service. Required.\n",
         "    --timeout SECONDS\n        How long. Default: 30s.\n",
         "    --tag T\n        A tag. May be given many times.\n",
-        "\nCOMMON OPTIONS\n    -c, --config FILE\n", "    --set KEY=VALUE\n", "    --json\n", "    -q, --quiet\n",
+        "\nCOMMON OPTIONS\n    -c, --config FILE\n",
+        "    --set KEY=VALUE\n",
+        "    --json\n",
+        "    -q, --quiet\n",
         "\nEXAMPLES\n    # Work until nothing is left\n    baton worker --service a --drain\n",
-        "\nEXIT STATUS\n    0  done\n", "    9  a special one\n", "\nFILES\n", "    data/\n        Stores.\n",
-        "\nENVIRONMENT\n", "    SOME\n        Thing.\n",
+        "\nEXIT STATUS\n    0  done\n",
+        "    9  a special one\n",
+        "\nFILES\n",
+        "    data/\n        Stores.\n",
+        "\nENVIRONMENT\n",
+        "    SOME\n        Thing.\n",
     };
-    static const char *const lines[] = {"worker --help", "help worker", "worker -h", "worker --servce --help",
-                                        "--help worker"};
+    static const char *const lines[] = {"worker --help", "help worker", "worker -h",
+                                        "worker --servce --help", "--help worker"};
     for (size_t l = 0; l < COUNT_OF(lines); l++) {
         const struct ran *r = ran(lines[l]);
         assert_int_equal(r->status, 0);
@@ -311,7 +367,8 @@ static void help_of_program_and_sub_verbs(void **state)
     (void)state;
     const struct ran *r = ran("--help");
     assert_int_equal(r->status, 0);
-    assert_non_null(strstr(r->out, "COMMANDS\n    worker   does the turns of a service\n    failing  fails\n"));
+    assert_non_null(
+        strstr(r->out, "COMMANDS\n    worker   does the turns of a service\n    failing  fails\n"));
     r = ran("turns --help");
     assert_int_equal(r->status, 0);
     assert_non_null(strstr(r->out, "COMMANDS\n    show  shows\n"));

@@ -1,4 +1,5 @@
-/* The configuration: YAML's traps one by one (X33), the shipped example, all mistakes at once (C1). */
+/* The configuration: YAML's traps one by one (X33), the shipped example, all mistakes at once (C1).
+ */
 #include "base_test.h"
 
 #include "common/base/check.h"
@@ -15,7 +16,8 @@ static baton_code parse_with(const char *text, size_t len, const char *const *se
                              struct config **ret_config, struct buf *findings)
 {
     struct baton_error err;
-    baton_code rc = config_parse("/etc/x/f.yaml", text, len, sets, n_sets, ret_config, findings, &err);
+    baton_code rc =
+        config_parse("/etc/x/f.yaml", text, len, sets, n_sets, ret_config, findings, &err);
     if (rc == BATON_E_bad_config) { /* the first finding is the error */
         size_t first = strcspn(text_in(findings), "\n");
         assert_int_equal(err.code, BATON_E_bad_config);
@@ -30,7 +32,8 @@ static void refused(const char *text, const char *expected)
     struct buf findings = BUF_INIT;
     baton_code rc = parse_with(text, strlen(text), no_sets, 0, &config, &findings);
     if (rc != BATON_E_bad_config || strstr(text_in(&findings), expected) == NULL) {
-        fail_msg("%s\nexpected: %s\ngot: %s %s", text, expected, baton_code_word(rc), text_in(&findings));
+        fail_msg("%s\nexpected: %s\ngot: %s %s", text, expected, baton_code_word(rc),
+                 text_in(&findings));
     }
     assert_null(config);
     buf_done(&findings);
@@ -102,14 +105,17 @@ static void x33_nul_utf16_and_size(void **state)
     (void)state;
     struct config *config = NULL;
     struct buf findings = BUF_INIT;
-    assert_int_equal(parse_with("prefix: a\0b", 11, no_sets, 0, &config, &findings), BATON_E_bad_config);
+    assert_int_equal(parse_with("prefix: a\0b", 11, no_sets, 0, &config, &findings),
+                     BATON_E_bad_config);
     assert_non_null(strstr(text_in(&findings), "f.yaml:1:10: a NUL byte"));
     buf_clear(&findings);
-    assert_int_equal(parse_with("v\0:\0 \0a\0", 8, no_sets, 0, &config, &findings), BATON_E_bad_config);
+    assert_int_equal(parse_with("v\0:\0 \0a\0", 8, no_sets, 0, &config, &findings),
+                     BATON_E_bad_config);
     buf_clear(&findings);
     char *large = malloc(LIMIT_YAML + 1);
     memset(large, '#', LIMIT_YAML + 1);
-    assert_int_equal(parse_with(large, LIMIT_YAML + 1, no_sets, 0, &config, &findings), BATON_E_bad_config);
+    assert_int_equal(parse_with(large, LIMIT_YAML + 1, no_sets, 0, &config, &findings),
+                     BATON_E_bad_config);
     assert_non_null(strstr(text_in(&findings), "larger than 1 MiB"));
     buf_clear(&findings);
     assert_int_equal(parse_with(large, LIMIT_YAML, no_sets, 0, &config, &findings), BATON_OK);
@@ -128,19 +134,22 @@ static void x33_alias_bomb_and_deep_nesting_cost_nothing(void **state)
     for (int i = 1; i < 10; i++) {
         buf_printf(&text, "a%d: &a%d [*a%d,*a%d,*a%d]\n", i, i, i - 1, i - 1, i - 1);
     }
-    assert_int_equal(parse_with(text.data, text.len, no_sets, 0, &config, &findings), BATON_E_bad_config);
+    assert_int_equal(parse_with(text.data, text.len, no_sets, 0, &config, &findings),
+                     BATON_E_bad_config);
     buf_clear(&text);
     buf_clear(&findings);
     for (int i = 0; i < 500000; i++) {
         buf_add_char(&text, '[');
     }
-    assert_int_equal(parse_with(text.data, text.len, no_sets, 0, &config, &findings), BATON_E_bad_config);
+    assert_int_equal(parse_with(text.data, text.len, no_sets, 0, &config, &findings),
+                     BATON_E_bad_config);
     buf_clear(&text);
     buf_clear(&findings);
     for (int i = 0; i < 100000; i++) {
         buf_printf(&text, "k%d:\n", i);
     }
-    assert_int_equal(parse_with(text.data, text.len, no_sets, 0, &config, &findings), BATON_E_bad_config);
+    assert_int_equal(parse_with(text.data, text.len, no_sets, 0, &config, &findings),
+                     BATON_E_bad_config);
     assert_non_null(strstr(text_in(&findings), "too many values"));
     buf_done(&text);
     buf_done(&findings);
@@ -155,7 +164,8 @@ static void no_implicit_types(void **state)
     assert_string_equal(config->identity.s, "null");
     assert_false(config->proof_required);
     config_free(config);
-    config = accepted("identity: 'on'\nhttp: {listen: \"127.0.0.1:9464\"}\nbudget: {failures: '7'}\n");
+    config =
+        accepted("identity: 'on'\nhttp: {listen: \"127.0.0.1:9464\"}\nbudget: {failures: '7'}\n");
     assert_string_equal(config->identity.s, "on");
     assert_int_equal(config->budget.failures, 7);
     config_free(config);
@@ -165,7 +175,8 @@ static void no_implicit_types(void **state)
         snprintf(text, sizeof(text), "roles: {owner: {read_only: %s}}\n", yes[i]);
         refused(text, "roles.owner.read_only must be true or false");
     }
-    static const char *const numbers[] = {"012", "0x10", "1e1", "1_0", "6.0", "+6", "~", "1:30", "six", "-1", "0", "1001"};
+    static const char *const numbers[] = {"012", "0x10", "1e1", "1_0", "6.0", "+6",
+                                          "~",   "1:30", "six", "-1",  "0",   "1001"};
     for (size_t i = 0; i < COUNT_OF(numbers); i++) {
         char text[128];
         snprintf(text, sizeof(text), "budget: {failures: %s}\n", numbers[i]);
@@ -182,7 +193,8 @@ static void no_implicit_types(void **state)
 static void an_empty_file_is_all_defaults(void **state)
 {
     (void)state;
-    static const char *const empties[] = {"", "\n# nothing\n", "---\n", "local:\nservices:\nroles:\non_failure:\n", "{}"};
+    static const char *const empties[] = {"", "\n# nothing\n", "---\n",
+                                          "local:\nservices:\nroles:\non_failure:\n", "{}"};
     for (size_t i = 0; i < COUNT_OF(empties); i++) {
         struct config *c = accepted(empties[i]);
         assert_string_equal(c->path, "/etc/x/f.yaml");
@@ -202,7 +214,8 @@ static void an_empty_file_is_all_defaults(void **state)
         assert_true(c->proof_required);
         assert_null(c->http_listen);
         assert_int_equal(c->n_services, 0);
-        for (unsigned f = 0; f < FAILURE_COUNT; f++) { /* every class has a list that ends with park */
+        for (unsigned f = 0; f < FAILURE_COUNT;
+             f++) { /* every class has a list that ends with park */
             assert_true(c->on_failure[f].count > 0);
             assert_int_equal(c->on_failure[f].list[c->on_failure[f].count - 1], ACTION_park);
         }
@@ -292,7 +305,8 @@ static void kafka_is_parsed_and_kept(void **state)
     assert_string_equal(c->kafka.client[0].key, "linger.ms");
     config_free(c);
     refused("log: kafka\n", "needs kafka.brokers");
-    refused("log: kafka\nkafka: {brokers: [a:1], security: sasl_ssl}\n", "kafka.security: sasl_ssl needs");
+    refused("log: kafka\nkafka: {brokers: [a:1], security: sasl_ssl}\n",
+            "kafka.security: sasl_ssl needs");
     refused("kafka: {replication: 0}\n", "auto or a whole number");
 }
 
@@ -302,12 +316,14 @@ static void kafka_is_parsed_and_kept(void **state)
 
 static const struct trap mistakes[] = {
     {"prefx: a\n", "f.yaml:1:1: unknown key 'prefx'; did you mean 'prefix'?"},
-    {"budget: {failure: 1}\n", "f.yaml:1:10: unknown key 'budget.failure'; did you mean 'budget.failures'?"},
+    {"budget: {failure: 1}\n",
+     "f.yaml:1:10: unknown key 'budget.failure'; did you mean 'budget.failures'?"},
     {"session: 1s\n", "did you mean 'local.session'?"},
     {"serivces: {}\n", "did you mean 'services'?"},
     {"local.path: x\n", "unknown key"},
     {"local: x\n", "f.yaml:1:1: local is a section"},
-    {"prefix: {a: b}\n", "f.yaml:1:1: prefix must be a name of [a-z0-9-], at most 48 characters, neither dlq nor coordinator, not a section"},
+    {"prefix: {a: b}\n", "f.yaml:1:1: prefix must be a name of [a-z0-9-], at most 48 characters, "
+                         "neither dlq nor coordinator, not a section"},
     {"prefix:\n", "prefix has no value"},
     {"prefix: dlq\n", "prefix must be"},
     {"prefix: a.b\n", "prefix must be"},
@@ -325,38 +341,57 @@ static const struct trap mistakes[] = {
     {"services: {a: {" EX "}}\n", "services.a.roles must name at least one role"},
     {"services: {a: {roles: [], " EX "}}\n", "at least one role"},
     {"services: {a: {roles: owner, " EX "}}\n", "services.a.roles must be a list"},
-    {"services: {a: {roles: [Owner], " EX "}}\n", "f.yaml:1:24: services.a.roles: 'Owner' is no role"},
+    {"services: {a: {roles: [Owner], " EX "}}\n",
+     "f.yaml:1:24: services.a.roles: 'Owner' is no role"},
     {"services: {a: {roles: [owner, owner], " EX "}}\n", "names owner twice"},
     {"services: {a: {roles: [owner]}}\n", "services.a.executor is missing"},
     {"services: {a: {roles: [owner], executor: {}}}\n", "services.a.executor.kind is missing"},
     {"services: {a: {roles: [owner], executor: {kind: exec}}}\n", "needs a command"},
     {"services: {a: {roles: [owner], executor: {kind: exec, command: []}}}\n", "needs a command"},
-    {"services: {a: {roles: [owner], executor: {kind: exec, command: x}}}\n", "command must be a list"},
-    {"services: {a: {roles: [owner], executor: {kind: exec, command: ['']}}}\n", "must be a text, not an empty one"},
+    {"services: {a: {roles: [owner], executor: {kind: exec, command: x}}}\n",
+     "command must be a list"},
+    {"services: {a: {roles: [owner], executor: {kind: exec, command: ['']}}}\n",
+     "must be a text, not an empty one"},
     {"services: {a: {roles: [owner], executor: {kind: agent}}}\n", "needs agent"},
-    {"services: {a: {roles: [owner], executor: {kind: agent, agent: clade}}}\n", "one of claude, codex, gemini"},
-    {"services: {a: {roles: [owner], executor: {kind: agent, agent: claude, command: [x]}}}\n", "for kind exec and child only"},
-    {"services: {a: {roles: [owner], executor: {kind: exec, command: [x], model: m}}}\n", "model is for kind agent only"},
-    {"services: {a: {roles: [owner], executor: {kind: exec, command: [x], comand: [y]}}}\n", "unknown key 'comand' in services.a.executor; did you mean 'command'?"},
-    {"services: {a: {roles: [owner], paralel: 2, " EX "}}\n", "unknown key 'paralel' in services.a; did you mean 'parallel'?"},
+    {"services: {a: {roles: [owner], executor: {kind: agent, agent: clade}}}\n",
+     "one of claude, codex, gemini"},
+    {"services: {a: {roles: [owner], executor: {kind: agent, agent: claude, command: [x]}}}\n",
+     "for kind exec and child only"},
+    {"services: {a: {roles: [owner], executor: {kind: exec, command: [x], model: m}}}\n",
+     "model is for kind agent only"},
+    {"services: {a: {roles: [owner], executor: {kind: exec, command: [x], comand: [y]}}}\n",
+     "unknown key 'comand' in services.a.executor; did you mean 'command'?"},
+    {"services: {a: {roles: [owner], paralel: 2, " EX "}}\n",
+     "unknown key 'paralel' in services.a; did you mean 'parallel'?"},
     {"services: {a: {roles: [owner], parallel: 1001, " EX "}}\n", "from 1 to 1000"},
     {"services: {a: {roles: [owner], cut_off: no, " EX "}}\n", "one of kill, keep"},
     {"services: {a.b: {roles: [owner], " EX "}}\n", "'a.b' is no name for a service"},
     {"services: {coordinator: {roles: [owner], " EX "}}\n", "'coordinator' is no name"},
     {"services: {a: {roles: [owner], " EX ", profiles: [{env: {}}]}}\n", "a profile needs a name"},
-    {"services: {a: {roles: [owner], " EX ", profiles: [{name: p}, {name: p}]}}\n", "the profile 'p' stands here twice"},
+    {"services: {a: {roles: [owner], " EX ", profiles: [{name: p}, {name: p}]}}\n",
+     "the profile 'p' stands here twice"},
     {"services: {a: {roles: [owner], " EX ", profiles: {name: p}}}\n", "profiles must be a list"},
-    {"services: {a: {roles: [owner], " EX ", profiles: [{name: p, env: {A: secret}}]}}\n", "must say where its value comes from"},
-    {"services: {a: {roles: [owner], " EX ", profiles: [{name: p, env: {A: {file: x, from: y}}}]}}\n", "must say where"},
-    {"services: {a: {roles: [owner], " EX ", profiles: [{name: p, env: {A: {fil: x}}}]}}\n", "did you mean 'file'?"},
-    {"services: {a: {roles: [owner], " EX ", profiles: [{name: p, env: {A: {from: 'x y'}}}]}}\n", "is not the name of a variable"},
-    {"services: {a: {roles: [owner], " EX ", profiles: [{name: p, env: {BATON_ROLE: {value: owner}}}]}}\n", "BATON_ is Baton's own"},
-    {"services: {a: {roles: [owner], " EX ", profiles: [{name: p, env: {'A=B': {value: x}}}]}}\n", "cannot be set here"},
+    {"services: {a: {roles: [owner], " EX ", profiles: [{name: p, env: {A: secret}}]}}\n",
+     "must say where its value comes from"},
+    {"services: {a: {roles: [owner], " EX
+     ", profiles: [{name: p, env: {A: {file: x, from: y}}}]}}\n",
+     "must say where"},
+    {"services: {a: {roles: [owner], " EX ", profiles: [{name: p, env: {A: {fil: x}}}]}}\n",
+     "did you mean 'file'?"},
+    {"services: {a: {roles: [owner], " EX ", profiles: [{name: p, env: {A: {from: 'x y'}}}]}}\n",
+     "is not the name of a variable"},
+    {"services: {a: {roles: [owner], " EX
+     ", profiles: [{name: p, env: {BATON_ROLE: {value: owner}}}]}}\n",
+     "BATON_ is Baton's own"},
+    {"services: {a: {roles: [owner], " EX ", profiles: [{name: p, env: {'A=B': {value: x}}}]}}\n",
+     "cannot be set here"},
     {"roles: {boss: {}}\n", "unknown key 'boss' in roles"},
     {"roles: {owner: {chain: [a]}}\n", "names 'a', which is no service here"},
     {"roles: {owner: {chain: a}}\n", "roles.owner.chain must be a list"},
-    {"services: {ab: {roles: [owner], " EX "}}\nroles: {owner: {chain: [aa]}}\n", "f.yaml:2:25: roles.owner.chain names 'aa', which is no service here; did you mean 'ab'?"},
-    {"services: {a: {roles: [owner], " EX "}}\nroles: {reviewer: {chain: [a]}}\n", "names a, which does not serve reviewer"},
+    {"services: {ab: {roles: [owner], " EX "}}\nroles: {owner: {chain: [aa]}}\n",
+     "f.yaml:2:25: roles.owner.chain names 'aa', which is no service here; did you mean 'ab'?"},
+    {"services: {a: {roles: [owner], " EX "}}\nroles: {reviewer: {chain: [a]}}\n",
+     "names a, which does not serve reviewer"},
     {"services: {a: {roles: [owner], " EX "}}\nroles: {owner: {chain: [a, a]}}\n", "names a twice"},
     {"on_failure: {auht: [park]}\n", "unknown key 'auht' in on_failure; did you mean 'auth'?"},
     {"on_failure: {auth: [retry]}\n", "on_failure.auth must end with park"},
@@ -366,7 +401,8 @@ static const struct trap mistakes[] = {
     {"on_failure: {auth: [retry, retry, park]}\n", "names retry twice"},
     {"on_failure: {auth: [wait, park]}\n", "'wait' is no action"},
     {"lease: 3s\n", "f.yaml:1:1: lease (3s) must be at least 2 times lease_grace (2s)"},
-    {"local: {heartbeat: 3s}\n", "local.session (6s) must be at least 3 times local.heartbeat (3s)"},
+    {"local: {heartbeat: 3s}\n",
+     "local.session (6s) must be at least 3 times local.heartbeat (3s)"},
     {"lease_grace: 1s\n", "lease_grace (1s) must be at least 2 times local.heartbeat (1s)"},
     {"retry: {first: 10m}\n", "retry.max (5m) must be at least retry.first (10m)"},
     {"workflows: x\n", "workflows must be a list"},
@@ -387,11 +423,12 @@ static void c1_all_mistakes_at_once(void **state)
                                "services:\n  a.b: {}\n  ok: {roles: [Owner], parallel: 0, " EX "}\n"
                                "roles: {owner: {chain: [nobody]}}\non_failure: {auth: [retry]}\n";
     static const char *const each[] = {
-        "f.yaml:1:1: ", "f.yaml:2:1: ",  "f.yaml:3:10: ", "f.yaml:3:26: ", "f.yaml:5:3: ",
+        "f.yaml:1:1: ",  "f.yaml:2:1: ",  "f.yaml:3:10: ", "f.yaml:3:26: ", "f.yaml:5:3: ",
         "f.yaml:6:16: ", "f.yaml:6:24: ", "f.yaml:7:25: ", "f.yaml:8:14: "};
     struct config *config = NULL;
     struct buf findings = BUF_INIT;
-    assert_int_equal(parse_with(text, sizeof(text) - 1, no_sets, 0, &config, &findings), BATON_E_bad_config);
+    assert_int_equal(parse_with(text, sizeof(text) - 1, no_sets, 0, &config, &findings),
+                     BATON_E_bad_config);
     size_t lines = 0;
     for (const char *at = text_in(&findings); *at != '\0'; at = strchr(at, '\n') + 1) {
         lines++;
@@ -414,7 +451,8 @@ static void findings_are_bounded(void **state)
     for (int i = 0; i < 1000; i++) {
         buf_printf(&text, "key%d: x\n", i);
     }
-    assert_int_equal(parse_with(text.data, text.len, no_sets, 0, &config, &findings), BATON_E_bad_config);
+    assert_int_equal(parse_with(text.data, text.len, no_sets, 0, &config, &findings),
+                     BATON_E_bad_config);
     size_t lines = 0;
     for (const char *at = text_in(&findings); *at != '\0'; at = strchr(at, '\n') + 1) {
         lines++;
@@ -440,8 +478,10 @@ static const char *value_of(const struct config *c, const char *key, enum config
 static void c2_default_file_set(void **state)
 {
     (void)state;
-    static const char text[] = "prefix: f\nbudget: {failures: 4}\nservices: {a: {roles: [owner], " EX "}}\n";
-    static const char *const sets[] = {"budget.failures=5", "budget.losses=2", "services.a.parallel=9", "local.path=l.db"};
+    static const char text[] =
+        "prefix: f\nbudget: {failures: 4}\nservices: {a: {roles: [owner], " EX "}}\n";
+    static const char *const sets[] = {"budget.failures=5", "budget.losses=2",
+                                       "services.a.parallel=9", "local.path=l.db"};
     struct config *c = NULL;
     struct buf findings = BUF_INIT;
     enum config_source source;
@@ -494,8 +534,9 @@ static void c2_wrong_sets_are_named(void **state)
 static void c2_show_names_value_and_source(void **state)
 {
     (void)state;
-    struct config *c = accepted("prefix: f\nservices: {a: {roles: [owner], " EX ", profiles: [{name: p, "
-                                "env: {TOKEN: {file: token}, U: {from: UU}}}]}}\n");
+    struct config *c =
+        accepted("prefix: f\nservices: {a: {roles: [owner], " EX ", profiles: [{name: p, "
+                 "env: {TOKEN: {file: token}, U: {from: UU}}}]}}\n");
     struct buf out = BUF_INIT;
     config_show(c, true, &out);
     cJSON *shown = cJSON_Parse(text_in(&out));
@@ -508,9 +549,12 @@ static void c2_show_names_value_and_source(void **state)
         const char *key = cJSON_GetObjectItemCaseSensitive(one, "key")->valuestring;
         const char *value = cJSON_GetObjectItemCaseSensitive(one, "value")->valuestring;
         const char *source = cJSON_GetObjectItemCaseSensitive(one, "source")->valuestring;
-        found += strcmp(key, "prefix") == 0 && strcmp(value, "f") == 0 && strcmp(source, "file") == 0;
-        found += strcmp(key, "lease") == 0 && strcmp(value, "6s") == 0 && strcmp(source, "default") == 0;
-        found += strcmp(key, "services.a.profiles.p.env.TOKEN") == 0 && strcmp(value, "file /etc/x/token") == 0;
+        found +=
+            strcmp(key, "prefix") == 0 && strcmp(value, "f") == 0 && strcmp(source, "file") == 0;
+        found +=
+            strcmp(key, "lease") == 0 && strcmp(value, "6s") == 0 && strcmp(source, "default") == 0;
+        found += strcmp(key, "services.a.profiles.p.env.TOKEN") == 0 &&
+                 strcmp(value, "file /etc/x/token") == 0;
         found += strcmp(key, "services.a.profiles.p.env.U") == 0 && strcmp(value, "from UU") == 0;
     }
     assert_int_equal(found, 4);
@@ -525,7 +569,8 @@ static void c2_show_names_value_and_source(void **state)
     buf_clear(&out);
     config_document(&out);
     assert_non_null(strstr(text_in(&out), "local.partitions  (1..64; default 4)\n"));
-    assert_non_null(strstr(out.data, "services.<name>.executor.kind  (exec | child | agent | callback; required)\n"));
+    assert_non_null(strstr(
+        out.data, "services.<name>.executor.kind  (exec | child | agent | callback; required)\n"));
     assert_non_null(strstr(out.data, "on_failure"));
     buf_done(&out);
     config_free(c);
@@ -564,7 +609,8 @@ static void paths_are_found_in_order(void **state)
     assert_string_equal(path, "/explicit");
     free(path);
     unsetenv("BATON_CONFIG");
-    assert_int_equal(config_load("/nowhere/b.yaml", no_sets, 0, &config, NULL, &err), BATON_E_bad_config);
+    assert_int_equal(config_load("/nowhere/b.yaml", no_sets, 0, &config, NULL, &err),
+                     BATON_E_bad_config);
     assert_non_null(strstr(err.text, "/nowhere/b.yaml"));
     assert_int_equal(config_load("/", no_sets, 0, &config, NULL, NULL), BATON_E_bad_config);
     unlink("baton.yaml");

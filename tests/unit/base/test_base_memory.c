@@ -1,7 +1,7 @@
 /*
- * Memory runs out at every allocation, one after the other (STYLE M5): nothing crashes, nothing leaks,
- * the answer is no_memory. The allocator is replaced for this program; sanitizers have their own, so
- * there only the good case runs.
+ * Memory runs out at every allocation, one after the other (STYLE M5): nothing crashes, nothing
+ * leaks, the answer is no_memory. The allocator is replaced for this program; sanitizers have their
+ * own, so there only the good case runs.
  */
 #include "base_test.h"
 
@@ -12,7 +12,8 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define OWN_ALLOCATOR 0
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+    __has_feature(memory_sanitizer)
 #define OWN_ALLOCATOR 0
 #endif
 #endif
@@ -79,7 +80,8 @@ static void each_allocation_fails(attempt *attempt_once)
         bool failed = OWN_ALLOCATOR && fail_at == 0;
         fail_at = 0;
         if (rc != (failed ? BATON_E_no_memory : BATON_OK)) {
-            fail_msg("allocation %ld %s: %s", k, failed ? "failed" : "was not needed", baton_code_word(rc));
+            fail_msg("allocation %ld %s: %s", k, failed ? "failed" : "was not needed",
+                     baton_code_word(rc));
         }
         if (live != 0) {
             fail_msg("allocation %ld failed: %ld are left", k, live);
@@ -89,9 +91,11 @@ static void each_allocation_fails(attempt *attempt_once)
 }
 
 static const char text[] =
-    "version: 1\nprefix: a\nkafka: {brokers: [a:1, b:2], client: {x: y}, sasl: {password: {file: p}}}\n"
+    "version: 1\nprefix: a\nkafka: {brokers: [a:1, b:2], client: {x: y}, sasl: {password: {file: "
+    "p}}}\n"
     "services:\n  a:\n    roles: [owner, reviewer]\n    place: here\n"
-    "    executor: {kind: exec, command: [./x, y], prefix: [z], env: {A: {value: b}, B: {file: c}, C: {from: D}}}\n"
+    "    executor: {kind: exec, command: [./x, y], prefix: [z], env: {A: {value: b}, B: {file: c}, "
+    "C: {from: D}}}\n"
     "    profiles: [{name: p, env: {T: {file: t}}}, {name: q}]\n"
     "  b: {roles: [owner], executor: {kind: agent, agent: claude, model: m}}\n"
     "roles: {owner: {chain: [a, b]}}\non_failure: {auth: [rotate, park]}\nworkflows: [w.yaml]\n"
@@ -102,7 +106,8 @@ static baton_code load_once(void)
     static const char *const sets[] = {"budget.failures=3", "services.a.parallel=2"};
     struct config *config = NULL;
     struct baton_error err;
-    baton_code rc = config_parse("/etc/x/f.yaml", text, sizeof(text) - 1, sets, 2, &config, NULL, &err);
+    baton_code rc =
+        config_parse("/etc/x/f.yaml", text, sizeof(text) - 1, sets, 2, &config, NULL, &err);
     assert_int_equal(config != NULL, rc == BATON_OK);
     config_free(config);
     return rc;
@@ -112,7 +117,8 @@ static baton_code show_once(void)
 {
     struct config *config = NULL;
     struct buf out = BUF_INIT;
-    baton_code rc = config_parse("/etc/x/f.yaml", text, sizeof(text) - 1, NULL, 0, &config, NULL, NULL);
+    baton_code rc =
+        config_parse("/etc/x/f.yaml", text, sizeof(text) - 1, NULL, 0, &config, NULL, NULL);
     if (rc == BATON_OK) {
         config_show(config, true, &out);
         config_show(config, false, &out);

@@ -1,4 +1,5 @@
-/* Every table of closed words against the rules that fix it (RULES S1, S2, S6, S7; DESIGN section 6). */
+/* Every table of closed words against the rules that fix it (RULES S1, S2, S6, S7; DESIGN section
+ * 6). */
 #include "base_test.h"
 
 #include "baton/code.h"
@@ -17,11 +18,11 @@ struct move {
 
 /* RULES S1, row by row. */
 static const struct move turn_moves[] = {
-    {NULL, "queued"},          {NULL, "running"},        {NULL, "parked"},
-    {NULL, "cancelled"},       {"queued", "running"},    {"running", "queued"},
-    {"queued", "delegated"},   {"running", "delegated"}, {"running", "parked"},
-    {"queued", "parked"},      {"parked", "queued"},     {"parked", "delegated"},
-    {"running", "completed"},  {"queued", "cancelled"},  {"running", "cancelled"},
+    {NULL, "queued"},         {NULL, "running"},        {NULL, "parked"},
+    {NULL, "cancelled"},      {"queued", "running"},    {"running", "queued"},
+    {"queued", "delegated"},  {"running", "delegated"}, {"running", "parked"},
+    {"queued", "parked"},     {"parked", "queued"},     {"parked", "delegated"},
+    {"running", "completed"}, {"queued", "cancelled"},  {"running", "cancelled"},
     {"parked", "cancelled"},
 };
 /* RULES S2. */
@@ -69,8 +70,9 @@ static void s1_open_and_closed(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < TURN_STATE_COUNT; i++) {
-        assert_int_equal(turn_state_open((enum turn_state)i),
-                         word_in_list("queued running parked", turn_state_word((enum turn_state)i)));
+        assert_int_equal(
+            turn_state_open((enum turn_state)i),
+            word_in_list("queued running parked", turn_state_word((enum turn_state)i)));
     }
 }
 
@@ -191,7 +193,8 @@ static void errors_are_set_once_and_get_context(void **state)
 {
     (void)state;
     struct baton_error err;
-    assert_int_equal(baton_fail(&err, BATON_E_timed_out, "no answer in %d s", 5), BATON_E_timed_out);
+    assert_int_equal(baton_fail(&err, BATON_E_timed_out, "no answer in %d s", 5),
+                     BATON_E_timed_out);
     assert_string_equal(err.text, "no answer in 5 s");
     baton_fail_context(&err, BATON_E_publish_failed, "handoff %s: ", "3f");
     assert_string_equal(err.text, "handoff 3f: no answer in 5 s");
@@ -227,9 +230,21 @@ static void r23_roles_are_closed_words(void **state)
         const char *text;
         size_t len;
     } wrong[] = {
-        {"Owner", 5},   {"OWNER", 5},     {" owner", 6},     {"owner ", 6},   {"owner\n", 6},
-        {"human", 5},   {"", 0},          {"owner\0", 6},    {"own\0er", 6},  {"owne", 4},
-        {"ownerr", 6},  {"reviewers", 9}, {"owner,reviewer", 14}, {"0", 1},   {"owner\0reviewer", 14},
+        {"Owner", 5},
+        {"OWNER", 5},
+        {" owner", 6},
+        {"owner ", 6},
+        {"owner\n", 6},
+        {"human", 5},
+        {"", 0},
+        {"owner\0", 6},
+        {"own\0er", 6},
+        {"owne", 4},
+        {"ownerr", 6},
+        {"reviewers", 9},
+        {"owner,reviewer", 14},
+        {"0", 1},
+        {"owner\0reviewer", 14},
     };
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         assert_false(role_parse(wrong[i].text, wrong[i].len, &role));
@@ -272,7 +287,8 @@ static void failures_and_losses(void **state)
     (void)state;
     for (unsigned i = 0; i < FAILURE_COUNT; i++) {
         bool loss = word_in_list("crash killed lost", failure_word((enum failure)i));
-        assert_int_equal(failure_counts_in((enum failure)i), loss ? COUNTER_losses : COUNTER_failures);
+        assert_int_equal(failure_counts_in((enum failure)i),
+                         loss ? COUNTER_losses : COUNTER_failures);
         enum failure parsed;
         const char *word = failure_word((enum failure)i);
         assert_true(failure_parse(word, strlen(word), &parsed));

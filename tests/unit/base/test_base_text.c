@@ -15,7 +15,10 @@ struct sample {
     const char *json;  /* by text_json_add */
 };
 
-#define S(in, shown, json) {in, sizeof(in) - 1, shown, json}
+#define S(in, shown, json)                                                                         \
+    {                                                                                              \
+        in, sizeof(in) - 1, shown, json                                                            \
+    }
 static const struct sample samples[] = {
     S("plain", "plain", "\"plain\""),
     S("\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80", "\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80",
@@ -25,10 +28,18 @@ static const struct sample samples[] = {
     S("a\nb\tc\r", "a\\x0ab\\x09c\\x0d", "\"a\\nb\\tc\\r\""),
     S("a\0b", "a\\x00b", "\"a\\u0000b\""),
     S("\x7f", "\\x7f", "\"\\u007f\""),
-    S("\x9b" "2J", "\\x9b2J", "\"\xEF\xBF\xBD" "2J\""),           /* raw C1: no UTF-8 */
-    S("\xC2\x9b" "2J", "\\u{9b}2J", "\"\\u009b2J\""),             /* U+009B CSI */
-    S("\xC2\x85", "\\u{85}", "\"\\u0085\""),                      /* NEL */
-    S("\xE2\x80\xAE" "evil", "\\u{202e}evil", "\"\\u202eevil\""), /* RLO */
+    S("\x9b"
+      "2J",
+      "\\x9b2J",
+      "\"\xEF\xBF\xBD"
+      "2J\""), /* raw C1: no UTF-8 */
+    S("\xC2\x9b"
+      "2J",
+      "\\u{9b}2J", "\"\\u009b2J\""),         /* U+009B CSI */
+    S("\xC2\x85", "\\u{85}", "\"\\u0085\""), /* NEL */
+    S("\xE2\x80\xAE"
+      "evil",
+      "\\u{202e}evil", "\"\\u202eevil\""), /* RLO */
     S("\xE2\x81\xA6x\xE2\x81\xA9", "\\u{2066}x\\u{2069}", "\"\\u2066x\\u2069\""),
     S("\xE2\x80\x8B", "\\u{200b}", "\"\\u200b\""),
     S("\xE2\x80\x8E\xE2\x80\x8F", "\\u{200e}\\u{200f}", "\"\\u200e\\u200f\""),
@@ -38,9 +49,10 @@ static const struct sample samples[] = {
     S("\xC2\xAD", "\\u{ad}", "\"\\u00ad\""),
     S("\xF3\xA0\x81\x81", "\\u{e0041}", "\"\\udb40\\udc41\""), /* tag A */
     S("\xF3\xA0\x84\x80", "\\u{e0100}", "\"\\udb40\\udd00\""),
-    S("\xC0\x80", "\\xc0\\x80", "\"\xEF\xBF\xBD\xEF\xBF\xBD\""),         /* overlong NUL */
+    S("\xC0\x80", "\\xc0\\x80", "\"\xEF\xBF\xBD\xEF\xBF\xBD\""), /* overlong NUL */
     S("\xC0\xAF", "\\xc0\\xaf", "\"\xEF\xBF\xBD\xEF\xBF\xBD\""),
-    S("\xED\xA0\x80", "\\xed\\xa0\\x80", "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\""), /* surrogate */
+    S("\xED\xA0\x80", "\\xed\\xa0\\x80",
+      "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\""), /* surrogate */
     S("\xF4\x90\x80\x80", "\\xf4\\x90\\x80\\x80",
       "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\""),
     S("\xE2\x82", "\\xe2\\x82", "\"\xEF\xBF\xBD\xEF\xBF\xBD\""), /* cut short */
@@ -154,7 +166,8 @@ static void plain_json_escapes_what_json_demands(void **state)
     (void)state;
     struct buf out = BUF_INIT;
     text_json_add_plain(&out, "a\"\\\n\x01\x7f\xE2\x80\xAE\xC3\xA4\xff", 12);
-    assert_string_equal(text_in(&out), "\"a\\\"\\\\\\n\\u0001\x7f\xE2\x80\xAE\xC3\xA4\xEF\xBF\xBD\"");
+    assert_string_equal(text_in(&out),
+                        "\"a\\\"\\\\\\n\\u0001\x7f\xE2\x80\xAE\xC3\xA4\xEF\xBF\xBD\"");
     buf_done(&out);
 }
 
@@ -228,8 +241,8 @@ static void jsonw_numbers(void **state)
     static const struct {
         double in;
         const char *out;
-    } reals[] = {{0, "0"}, {2, "2"}, {-0.25, "-0.25"}, {1.0 / 3, "0.333333"}, {100, "100"},
-                 {1e300, "null"}, {1.0 / 0.0, "null"}, {0.0 / 0.0, "null"}};
+    } reals[] = {{0, "0"},     {2, "2"},        {-0.25, "-0.25"},    {1.0 / 3, "0.333333"},
+                 {100, "100"}, {1e300, "null"}, {1.0 / 0.0, "null"}, {0.0 / 0.0, "null"}};
     for (size_t i = 0; i < COUNT_OF(reals); i++) {
         struct buf out = BUF_INIT;
         struct jsonw w = jsonw_to(&out);

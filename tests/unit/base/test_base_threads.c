@@ -1,4 +1,5 @@
-/* What threads and log lines share: the mailbox (T3), the sink, its limits, counters, fault points. */
+/* What threads and log lines share: the mailbox (T3), the sink, its limits, counters, fault points.
+ */
 #include "base_test.h"
 
 #include "common/base/check.h"
@@ -346,10 +347,16 @@ static void g5_exposition(void **state)
 static void u5_specs_are_judged(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {
-        "nowhere:kill", "store.after_commit", "store.after_commit:explode", "store.after_commit:kill:0",
-        "store.after_commit:kill:x", "store.after_commit:kill:", "store.after_commit:", ":", "revoke:kill,nowhere:kill",
-        "store.after_commit:kill:1:2"};
+    static const char *const wrong[] = {"nowhere:kill",
+                                        "store.after_commit",
+                                        "store.after_commit:explode",
+                                        "store.after_commit:kill:0",
+                                        "store.after_commit:kill:x",
+                                        "store.after_commit:kill:",
+                                        "store.after_commit:",
+                                        ":",
+                                        "revoke:kill,nowhere:kill",
+                                        "store.after_commit:kill:1:2"};
     char text[512];
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         text[0] = '\0';

@@ -38,8 +38,12 @@ static void d14_service_names(void **state)
     assert_true(service_id_valid("claude-review", 13));
     assert_true(service_id_valid(longest, SERVICE_MAX));
     assert_false(service_id_valid(longest, SERVICE_MAX + 1));
-    static const char *const wrong[] = {"",  "a.b", "a_b", "x/y", "..", "coordinator", "A", "a b",
-                                        "a\n", "__consumer_offsets", "../x", "\xC3\xA4"};
+    static const char *const wrong[] = {"",     "a.b",
+                                        "a_b",  "x/y",
+                                        "..",   "coordinator",
+                                        "A",    "a b",
+                                        "a\n",  "__consumer_offsets",
+                                        "../x", "\xC3\xA4"};
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         assert_false(service_id_valid(wrong[i], strlen(wrong[i])));
     }
@@ -73,7 +77,8 @@ static void boots_differ(void **state)
 static void times_round_trip(void **state)
 {
     (void)state;
-    static const int64_t times[] = {0, 1, 951782400000, 1709210096123, 1796048443120, 253402300799999};
+    static const int64_t times[] = {
+        0, 1, 951782400000, 1709210096123, 1796048443120, 253402300799999};
     for (size_t i = 0; i < COUNT_OF(times); i++) {
         struct wall_ms back;
         struct time_text text = wall_text((struct wall_ms){times[i]});
@@ -89,12 +94,23 @@ static void times_that_are_none(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
-        "2026-02-29T00:00:00.000Z", "2026-13-01T00:00:00.000Z", "2026-00-01T00:00:00.000Z",
-        "2026-01-32T00:00:00.000Z", "2026-01-01T24:00:00.000Z", "2026-01-01T00:60:00.000Z",
-        "2026-01-01T00:00:60.000Z", "2026-01-01T00:00:00.000z", "2026-01-01 00:00:00.000Z",
-        "2026-01-01T00:00:00Z",     "2026-01-01T00:00:00.00Z",  "2026-01-01T00:00:00.000+",
-        "1969-12-31T23:59:59.999Z", "+026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.000Z ",
-        "1900-02-29T00:00:00.000Z", "",
+        "2026-02-29T00:00:00.000Z",
+        "2026-13-01T00:00:00.000Z",
+        "2026-00-01T00:00:00.000Z",
+        "2026-01-32T00:00:00.000Z",
+        "2026-01-01T24:00:00.000Z",
+        "2026-01-01T00:60:00.000Z",
+        "2026-01-01T00:00:60.000Z",
+        "2026-01-01T00:00:00.000z",
+        "2026-01-01 00:00:00.000Z",
+        "2026-01-01T00:00:00Z",
+        "2026-01-01T00:00:00.00Z",
+        "2026-01-01T00:00:00.000+",
+        "1969-12-31T23:59:59.999Z",
+        "+026-01-01T00:00:00.000Z",
+        "2026-01-01T00:00:00.000Z ",
+        "1900-02-29T00:00:00.000Z",
+        "",
     };
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         struct wall_ms at = {7};
@@ -132,8 +148,21 @@ static void durations(void **state)
     assert_true(duration_is("20m", 1200000));
     assert_true(duration_is("6h", 21600000));
     assert_true(duration_is("7d", 604800000));
-    static const char *const wrong[] = {"",   "5",  "s",   "5S",  "5 s",  "-5s", "+5s", "1.5s", "5s ",
-                                        "05s", "1h30m", "5sec", "99999999999999999999s", "10001d", "0x5s"};
+    static const char *const wrong[] = {"",
+                                        "5",
+                                        "s",
+                                        "5S",
+                                        "5 s",
+                                        "-5s",
+                                        "+5s",
+                                        "1.5s",
+                                        "5s ",
+                                        "05s",
+                                        "1h30m",
+                                        "5sec",
+                                        "99999999999999999999s",
+                                        "10001d",
+                                        "0x5s"};
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         int64_t ms = 42;
         if (quantity_duration_parse(wrong[i], strlen(wrong[i]), &ms)) {
@@ -141,7 +170,8 @@ static void durations(void **state)
         }
         assert_int_equal(ms, 42);
     }
-    static const int64_t values[] = {0, 1, 999, 1000, 1500, 60000, 90000, 3600000, 86400000, 90061001};
+    static const int64_t values[] = {0,     1,     999,     1000,     1500,
+                                     60000, 90000, 3600000, 86400000, 90061001};
     for (size_t i = 0; i < COUNT_OF(values); i++) {
         assert_true(duration_is(quantity_duration_text(values[i]).s, values[i]));
     }
@@ -157,8 +187,9 @@ static void numbers(void **state)
     assert_true(quantity_int_parse("-12", 3, &n) && n == -12);
     assert_true(quantity_int_parse("0", 1, &n) && n == 0);
     assert_true(quantity_int_parse("9223372036854775807", 19, &n) && n == INT64_MAX);
-    static const char *const wrong[] = {"", "-", "012", "0x10", "1e3", "1_000", "1.0", " 1", "1 ", "+1",
-                                        "9223372036854775808", "one"};
+    static const char *const wrong[] = {
+        "",   "-", "012", "0x10", "1e3", "1_000", "1.0", " 1", "1 ", "+1", "9223372036854775808",
+        "one"};
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         assert_false(quantity_int_parse(wrong[i], strlen(wrong[i]), &n));
     }
