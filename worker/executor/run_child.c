@@ -373,8 +373,8 @@ static void dispatch(struct executor_pool *pool, struct child_group *group)
         for (struct attempt *at = attempt; at != NULL; at = at->queue_next) {
             waiting++;
         }
-        if (coming >= waiting) {
-            return; /* each will have one; its hello comes back here */
+        if (coming > 0 && (group->width == 0 || coming * group->width >= waiting)) {
+            return; /* those on their way will do, or their hello says more: it comes back here */
         }
         int children = count_children(pool->state, group, &idle);
         if (children >= pool->set.parallel) {
@@ -407,6 +407,7 @@ void child_run_ready(struct executor_pool *pool, struct child_run *run, int para
     run->phase = CHILD_PHASE_ready;
     run->greeted = true;
     run->parallel = parallel;
+    run->group->width = parallel;
     timer_clear(&run->timer);
     dispatch(pool, run->group);
 }

@@ -28,6 +28,7 @@ struct child_group {
     struct plain_id profile;
     struct child_run *children;
     struct attempt_queue queue; /* attempts that wait for a child */
+    int width;                  /* `parallel` of its last hello; 0: none yet */
     int deaths;                 /* in a row, young and without a result */
     int64_t not_before_ms;      /* no child is started earlier */
     struct timer timer;
