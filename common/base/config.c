@@ -199,7 +199,7 @@ static char *absolute(const char *path)
     if (path[0] != '/') {
         buf_printf(&whole, "%s/", getcwd(here, sizeof(here)) != NULL ? here : "");
     }
-    buf_add_text(&whole, path);
+    buf_add_text(&whole, strncmp(path, "./", 2) == 0 ? path + 2 : path);
     return buf_take(&whole, NULL);
 }
 

@@ -25,7 +25,8 @@ char *config_path(struct config_loading *loading, const char *text)
         return NULL;
     }
     if (text[0] != '/') {
-        buf_printf(&path, "%s/", loading->config->dir);
+        const char *dir = loading->config->dir;
+        buf_printf(&path, "%s/", strcmp(dir, "/") == 0 ? "" : dir);
     }
     buf_add_text(&path, strncmp(text, "./", 2) == 0 ? text + 2 : text);
     char *copy = buf_take(&path, NULL);

@@ -601,6 +601,13 @@ static void paths_are_found_in_order(void **state)
     assert_string_equal(config->dir, dir); /* absolute, though it was found by a relative path */
     config_free(config);
     free(path);
+    assert_int_equal(config_load("./baton.yaml", no_sets, 0, &config, NULL, &err), BATON_OK);
+    assert_string_equal(config->dir, dir);
+    config_free(config);
+    assert_int_equal(config_parse("/b.yaml", "", 0, no_sets, 0, &config, NULL, &err), BATON_OK);
+    assert_string_equal(config->dir, "/");
+    assert_string_equal(config->local_path, "/data/log.db");
+    config_free(config);
     setenv("BATON_CONFIG", "/from/environment", 1);
     assert_int_equal(config_find(NULL, &path, &err), BATON_OK);
     assert_string_equal(path, "/from/environment");
