@@ -307,13 +307,13 @@ def fault_points():
         return re.findall(r"FAULT\(\w+,\s*\"([\w.]+)\"", file.read())
 
 
-@pytest.mark.parametrize("passing", [1, 2, 3])
+@pytest.mark.parametrize("action", ["kill:1", "kill:2", "kill:3", "fail:1", "fail:2"])
 @pytest.mark.parametrize("point", fault_points())
-def test_killed_at_every_fault_point(host, point, passing):
-    """STYLE U5: a kill at each point; afterwards every turn has exactly one continuation and one end."""
+def test_broken_at_every_fault_point(host, point, action):
+    """STYLE U5, E13: a kill or an error at each point; then every turn has one continuation and one end."""
     host.plan(default=[{}], tasks={"t-retry": [{"class": "unavailable"}, {}], "t-parked": [{"class": "bad_request"}]})
     turns = {task: host.published("alpha", "reviewer", task) for task in ("t-1", "t-2", "t-retry", "t-parked")}
-    worker = host.worker("alpha", "w1", environment={"BATON_FAULT": f"{point}:kill:{passing}"})
+    worker = host.worker("alpha", "w1", environment={"BATON_FAULT": f"{point}:{action}"})
 
     def over():
         return not worker.alive or (host.state(turns["t-1"]) == "completed" and host.state(turns["t-2"]) == "completed" and

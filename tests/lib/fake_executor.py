@@ -87,13 +87,13 @@ def do(step, role, turn):
     return None if "exit" in step and "raw" not in step and "result" not in step else result_of(step, role)
 
 
-def call_line(turn, event, **more):
+def call_line(value, event, **more):
     environment = dict(os.environ)
     line = {"event": event, "t": time.time(), "pid": os.getpid(), "ppid": os.getppid(),
             "pgid": os.getpgrp(), "role": environment.get("BATON_ROLE"),
             "turn": environment.get("BATON_TURN_ID"), "attempt": int(environment.get("BATON_ATTEMPT", "0")),
             "service": environment.get("BATON_SERVICE"), "task": environment.get("BATON_TASK_ID"),
-            "fake_service": environment.get("FAKE_SERVICE"), "stdin_role": turn.get("role")}
+            "fake_service": environment.get("FAKE_SERVICE"), "stdin_role": value.get("role")}
     line.update(more)
     return line
 
@@ -119,31 +119,27 @@ def run_exec():
 
 def run_child():
     """hello, then for each turn one result (worker/EXECUTOR.md)."""
-    def say(message):
+    def say(**message):
         sys.stdout.write(json.dumps(message) + "\n")
         sys.stdout.flush()
 
     for text in sys.stdin:
         message = json.loads(text)
-        kind = message.get("type")
-        if kind == "hello":
-            say({"type": "hello", "version": 1})
+        if message["type"] == "hello":
+            say(type="hello", protocol=1, name="fake", parallel=1)
+        if message["type"] != "turn":
             continue
-        if kind != "turn":
-            continue
-        turn = message.get("turn", {})
-        line = call_line(turn, "start", env=dict(os.environ), stdin=text, role=message.get("role"),
-                         turn=turn.get("turn_id"), attempt=message.get("attempt"),
-                         service=message.get("service"), task=turn.get("task_id"))
+        turn = message["turn"]
+        line = call_line(turn, "start", env=dict(os.environ), stdin=json.dumps(turn), role=message["role"],
+                         turn=message["turn_id"], attempt=message["attempt"], task=message["task_id"])
         note(line)
         step = step_of(line["task"], line["fake_service"], line["attempt"])
+        say(type="progress", id=message["id"], text="at it")
         result = do(step, line["role"], turn)
         if "exit" in step:
             os._exit(step["exit"])
-        note(dict(line, event="end", env=None, stdin=None))
-        answer = {"type": "result", "id": message.get("id")}
-        answer.update(json.loads(result))
-        say(answer)
+        note(dict(line, event="end", env=None, stdin=None, t=time.time()))
+        say(type="result", id=message["id"], result=json.loads(result))
 
 
 if __name__ == "__main__":
