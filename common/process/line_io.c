@@ -43,6 +43,9 @@ bool line_reader_feed(struct line_reader *reader, const void *bytes, size_t len)
 
 enum line_state line_reader_next(struct line_reader *reader, const char **ret_line, size_t *ret_len)
 {
+    if (reader->at == reader->kept.len) {
+        return LINE_none;
+    }
     size_t have = reader->kept.len - reader->scanned;
     const char *start = reader->kept.data + reader->at;
     const char *end = have > 0 ? memchr(reader->kept.data + reader->scanned, '\n', have) : NULL;

@@ -38,8 +38,10 @@ void child_in_flush(struct executor_pool *pool, struct child_run *run)
             break;
         }
     }
-    memmove(run->in_waiting.data, run->in_waiting.data + done, run->in_waiting.len - done);
-    run->in_waiting.len -= done;
+    if (done > 0) {
+        memmove(run->in_waiting.data, run->in_waiting.data + done, run->in_waiting.len - done);
+        run->in_waiting.len -= done;
+    }
 }
 
 static void send_line(struct executor_pool *pool, struct child_run *run, struct buf *line)

@@ -129,6 +129,9 @@ void event_post(struct executor_pool *pool, struct executor_event *take_event)
 
 static void post_again(struct executor_pool *pool)
 {
+    if (pool->n_unposted == 0) {
+        return;
+    }
     size_t n = 0;
     while (n < pool->n_unposted && mailbox_post(pool->events, pool->unposted[n])) {
         n++;
