@@ -224,6 +224,7 @@ struct leases_spec {
     struct boot_id boot;
     int64_t lease_ms;
     int64_t grace_ms;
+    int64_t interval_ms; /* between renewals; the configuration keeps two of them within the grace */
     bool keep; /* cut_off: keep */
     struct executor_pool *pool;
     struct mailbox *mail; /* gets the leases' own address when leases_take has something */

@@ -19,8 +19,6 @@
 #include <string.h>
 #include <time.h>
 
-#define INTERVAL_MS 1000
-#define MARGIN_MS 1000       /* more than interval's jitter plus a kill; interval + round trip stay below the grace */
 #define PUBLISH_TIMEOUT_MS 2000
 #define FIRST_WAIT_MS 1000
 #define FOLLOW_RECORDS 256
@@ -282,6 +280,13 @@ static void follow_all(struct leases *leases)
     log_batch_free(&batch);
 }
 
+/* Half the grace: a kill and what it waits for end within it, and a renewal that is answered within the other half
+ * is in time. */
+static int64_t margin_ms(const struct leases *leases)
+{
+    return leases->spec.grace_ms / 2;
+}
+
 /* Kills what could not be renewed, at lease minus margin. */
 static void kill_expired(struct leases *leases)
 {
@@ -289,12 +294,22 @@ static void kill_expired(struct leases *leases)
     for (size_t i = 0; i < leases->n_items; i++) {
         struct item *item = &leases->items[i];
         if (!item->ended && !item->killed && !leases->spec.keep &&
-            now.v - item->lease_from.v >= item->lease_ms - MARGIN_MS) {
+            now.v - item->lease_from.v >= item->lease_ms - margin_ms(leases)) {
             item->killed = true;
             diag_line(DIAG_warn, "lease.ran_out", D_TEXT("turn", item->turn.s),
                       D_INT("attempt", item->attempt));
             executor_kill(leases->spec.pool, &item->turn, item->attempt);
         }
+    }
+}
+
+static void add_ms(struct timespec *at, int64_t ms)
+{
+    at->tv_sec += ms / 1000;
+    at->tv_nsec += ms % 1000 * 1000000;
+    if (at->tv_nsec >= 1000000000) {
+        at->tv_sec++;
+        at->tv_nsec -= 1000000000;
     }
 }
 
@@ -316,7 +331,7 @@ static void *leases_main(void *arg)
         pthread_cond_broadcast(&leases->done);
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += INTERVAL_MS / 1000;
+        add_ms(&until, leases->spec.interval_ms);
         while (!leases->stop && !leases->asked &&
                pthread_cond_timedwait(&leases->wake, &leases->lock, &until) == 0) {
         }
@@ -387,7 +402,7 @@ static void run_now(struct leases *leases)
     leases->asked = true;
     pthread_cond_broadcast(&leases->wake);
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += FIRST_WAIT_MS / 1000;
+    add_ms(&until, FIRST_WAIT_MS);
     while (leases->round == round &&
            pthread_cond_timedwait(&leases->done, &leases->lock, &until) == 0) {
     }

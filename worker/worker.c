@@ -249,6 +249,7 @@ static baton_code open_leases(struct worker *w, struct baton_error *err)
         .boot = w->boot,
         .lease_ms = w->config->lease_ms,
         .grace_ms = w->config->lease_grace_ms,
+        .interval_ms = w->config->heartbeat_ms,
         .keep = w->service->cut_off == CUT_OFF_keep,
         .pool = w->pool,
         .mail = w->mail,
