@@ -101,6 +101,44 @@ baton_code keyfile_read_private(const char *path, struct evp_pkey_st **ret_pair,
     return BATON_OK;
 }
 
+static int refuse_passphrase(char *buf, int size, int rwflag, void *arg)
+{
+    (void)buf;
+    (void)size;
+    (void)rwflag;
+    *(bool *)arg = true;
+    return -1;
+}
+
+baton_code keyfile_private_id(const char *path, struct key_id *ret_id, bool *ret_encrypted,
+                              struct baton_error *err)
+{
+    char pem[LIMIT_KEY_FILE + 1];
+    size_t len = 0;
+    bool encrypted = false;
+    struct key_id id = {""};
+    baton_code rc = safe_read(path, SAFE_secret, LIMIT_KEY_FILE, pem, &len, err);
+    if (rc == BATON_OK) {
+        BIO *bio = BIO_new_mem_buf(pem, (int)len);
+        EVP_PKEY *pair =
+            bio == NULL ? NULL : PEM_read_bio_PrivateKey(bio, NULL, refuse_passphrase, &encrypted);
+        BIO_free(bio);
+        if (!encrypted && (pair == NULL || check_kind(path, pair, NULL) != BATON_OK)) {
+            rc = baton_fail(err, BATON_E_bad_config, "%s is no Ed25519 private key in PEM",
+                            text_quote_of(path).s);
+        } else if (pair != NULL && !keyfile_id(pair, &id)) {
+            rc = baton_fail(err, BATON_E_no_memory, "no memory for a key");
+        }
+        EVP_PKEY_free(pair);
+    }
+    OPENSSL_cleanse(pem, sizeof(pem));
+    if (rc == BATON_OK) {
+        *ret_id = id;
+        *ret_encrypted = encrypted;
+    }
+    return rc;
+}
+
 baton_code keyfile_read_public(const char *name, const char *pem, size_t pem_len,
                                struct evp_pkey_st **ret_key, struct baton_error *err)
 {

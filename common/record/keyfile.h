@@ -22,6 +22,10 @@ baton_code keyfile_read_private(const char *path, struct evp_pkey_st **ret_pair,
 /* From the text of a public key file; name is for errors. bad_config. */
 baton_code keyfile_read_public(const char *name, const char *pem, size_t pem_len,
                                struct evp_pkey_st **ret_key, struct baton_error *err);
+/* Who a private key is, without asking for a passphrase. *ret_encrypted: it has one, so its id is not
+ * known (ret_id "" then). key_unsafe, key_not_found, bad_config. */
+baton_code keyfile_private_id(const char *path, struct key_id *ret_id, bool *ret_encrypted,
+                              struct baton_error *err);
 void keyfile_free(struct evp_pkey_st *pair);
 
 baton_code keyfile_generate(struct evp_pkey_st **ret_pair, struct baton_error *err);
