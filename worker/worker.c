@@ -76,7 +76,7 @@ static baton_code load_keys(struct worker *w, struct baton_error *err)
         diag_line(DIAG_warn, "trust.not_read", D_CODE("code", rc), D_TEXT("error", err->text));
     }
     w->trust_read = mono_now();
-    snprintf(w->fleet.s, sizeof(w->fleet.s), "%s", w->trust != NULL ? trust_fleet(w->trust) : "");
+    snprintf(w->fleet.s, sizeof(w->fleet.s), "%s", w->trust != NULL ? trust_fleet(w->trust) : w->config->prefix.s);
     rc = signer_load(w->config->keys, w->service->name.s, &w->signer, err);
     if (rc != BATON_OK && (required || rc != BATON_E_unauthenticated)) {
         return rc;
