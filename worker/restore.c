@@ -305,7 +305,7 @@ static void stop_if_not_current(struct live *live, void *arg)
 baton_code restore_end(struct worker *w, int32_t partition, struct baton_error *err)
 {
     struct store_open_turn open[PAGE];
-    char after[40] = "";
+    struct turn_id after = {""};
     size_t count = 0;
     struct current current = {w, partition, BATON_OK, err};
 
@@ -318,10 +318,10 @@ baton_code restore_end(struct worker *w, int32_t partition, struct baton_error *
         return rc;
     }
     do {
-        rc = store_turns_open(w->store, partition, after, open, PAGE, &count, err);
+        rc = store_turns_open(w->store, partition, after.s, open, PAGE, &count, err);
         for (size_t i = 0; rc == BATON_OK && i < count; i++) {
             rc = continue_open(w, partition, &open[i], err);
-            snprintf(after, sizeof(after), "%s", open[i].id.s);
+            after = open[i].id;
         }
     } while (rc == BATON_OK && count == PAGE);
     if (rc != BATON_OK) {
