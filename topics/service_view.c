@@ -2,6 +2,7 @@
 #include "topics/service_view.h"
 
 #include "common/base/clock.h"
+#include "common/record/json.h"
 #include "common/record/turn_record.h"
 #include "topics/catalogue.h"
 #include "topics/scan.h"
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #define PAUSE_KEY "~pause"
+#define PAUSE_BYTES_MAX 8192
 
 static bool first_at(void *arg, const struct log_record *record)
 {
@@ -46,12 +48,27 @@ static baton_code read_lag(struct log *log, const struct config *config, const c
     return rc;
 }
 
+/* The owner's note `{..., "paused": true, ...}`. */
+static bool is_pause(const struct log_record *record)
+{
+    struct json_doc *doc = NULL;
+    bool paused = false;
+    if (json_parse(record->value, record->value_len, PAUSE_BYTES_MAX, 4, &doc, NULL) == BATON_OK) {
+        const struct json_value *root = json_root(doc);
+        const struct json_value *flag =
+            json_kind(root) == JSON_object ? json_member(root, "paused") : NULL;
+        paused = flag != NULL && json_kind(flag) == JSON_bool && json_bool(flag);
+        json_free(doc);
+    }
+    return paused;
+}
+
 static bool count_turn(void *arg, const struct log_record *record)
 {
     struct service_view *view = arg;
     struct turn_record turn;
     if (record->key_len == strlen(PAUSE_KEY) && memcmp(record->key, PAUSE_KEY, record->key_len) == 0) {
-        view->paused++;
+        view->paused += is_pause(record) ? 1 : 0;
         return true;
     }
     if (record->key == NULL || !hex_valid(record->key, record->key_len, 32)) {

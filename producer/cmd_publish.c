@@ -1,0 +1,371 @@
+/*
+ * `baton publish`: options and files become a request, what came of it is printed.
+ * In: deploy/baton.c
+ * Out: producer/publish.c
+ */
+#include "producer/cmd_publish.h"
+
+#include "common/base/check.h"
+#include "common/base/jsonw.h"
+#include "common/base/limits.h"
+#include "common/base/text.h"
+#include "producer/publish.h"
+#include "topics/outcomes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct command_option options[] = {
+    {.name = "service", .letter = 's', .argument = "S", .kind = OPTION_text, .required = true,
+     .help = "The service that is to execute the turn, by its exact name."},
+    {.name = "role", .letter = 'r', .argument = "R", .kind = OPTION_text, .required = true,
+     .help = "The role of the turn: owner, reviewer or arbiter. It never changes afterwards."},
+    {.name = "task", .letter = 't', .argument = "ID", .kind = OPTION_text, .required = true,
+     .help = "What is worked on: 1 to 64 of [A-Za-z0-9._/#:-]."},
+    {.name = "rev", .argument = "N", .kind = OPTION_int, .fallback = "0", .min = 0, .max = INT32_MAX,
+     .help = "Revision of the task."},
+    {.name = "intent", .argument = "WORD", .kind = OPTION_text, .fallback = PUBLISH_INTENT,
+     .help = "What the turn is for, for example review: part of its identity."},
+    {.name = "summary", .argument = "TEXT", .kind = OPTION_text,
+     .help = "For people, at most 4096 bytes; made from role and task unless given."},
+    {.name = "payload", .letter = 'p', .argument = "FILE", .kind = OPTION_text,
+     .help = "What is to be worked on; - reads standard input. Text stays text, anything else goes as "
+             "base64. The whole turn has at most 256 KiB."},
+    {.name = "media-type", .argument = "TYPE", .kind = OPTION_text,
+     .help = "Of the payload; text/plain or application/octet-stream unless given."},
+    {.name = "data", .letter = 'd', .argument = "KEY=VALUE", .kind = OPTION_multi,
+     .help = "A fact for the executor, as a text; any number of times."},
+    {.name = "data-json", .argument = "FILE", .kind = OPTION_text,
+     .help = "The facts as one JSON object from a file; instead of --data."},
+    {.name = "key", .letter = 'k', .argument = "KEY", .kind = OPTION_text,
+     .help = "Idempotency key: publishing again with the same key is the same turn. Random and "
+             "printed unless given."},
+    {.name = "place", .argument = "DIR", .kind = OPTION_text,
+     .help = "Directory to work in, where the worker's configuration allows it."},
+    {.name = "not-before", .argument = "TIME", .kind = OPTION_text,
+     .help = "Does not start earlier: 2026-11-29T14:20:43Z."},
+    {.name = "deadline", .argument = "TIME", .kind = OPTION_text,
+     .help = "Is parked when it has not ended by then: 2026-11-29T14:20:43Z."},
+    {.name = "expires", .argument = "DURATION", .kind = OPTION_duration, .fallback = "7d", .min = 1000,
+     .max = TURN_LIFE_MAX_MS, .help = "How long the signed record may be appended to the log."},
+    {.name = "wait", .letter = 'w', .kind = OPTION_flag,
+     .help = "Waits for the end: completed, parked or cancelled."},
+    {.name = "wait-claim", .kind = OPTION_flag,
+     .help = "Waits until a worker of the service has claimed the turn."},
+    {.name = "timeout", .argument = "SECONDS", .kind = OPTION_duration, .fallback = "10m",
+     .help = "How long --wait and --wait-claim wait; then the turn stays queued, and the exit status "
+             "is 8."},
+};
+
+/* ---- files and texts ---- */
+
+static baton_code too_large(const char *what, int64_t size, struct baton_error *err)
+{
+    char bytes[40];
+    if (size < 0) {
+        snprintf(bytes, sizeof(bytes), "more than %d", LIMIT_VALUE);
+    } else {
+        snprintf(bytes, sizeof(bytes), "%lld", (long long)size);
+    }
+    return baton_fail(err, BATON_E_record_too_large,
+                      "%s has %s bytes; a turn has at most %d (256 KiB) with everything in it: put it "
+                      "elsewhere and publish where it is",
+                      what, bytes, LIMIT_VALUE);
+}
+
+static baton_code read_all(int fd, const char *name, struct buf *out, struct baton_error *err)
+{
+    while (out->len <= LIMIT_VALUE) {
+        char *at = buf_reserve(out, 16384);
+        if (at == NULL) {
+            return baton_fail(err, BATON_E_no_memory, "no memory for %s", name);
+        }
+        ssize_t n = read(fd, at, 16384);
+        if (n == 0) {
+            return BATON_OK;
+        }
+        if (n < 0 && errno != EINTR) {
+            return baton_fail(err, BATON_E_invalid_request, "cannot read %s: %s", name,
+                              strerror(errno));
+        }
+        out->len += n > 0 ? (size_t)n : 0;
+    }
+    return too_large(name, -1, err);
+}
+
+static baton_code read_path(const char *path, struct buf *out, struct baton_error *err)
+{
+    struct stat st;
+    struct text_quote name = text_quote_of(path);
+    if (strcmp(path, "-") == 0) {
+        return read_all(STDIN_FILENO, "standard input", out, err);
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        baton_code rc = baton_fail(err, BATON_E_invalid_request, "cannot open %s: %s", name.s,
+                                   strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+        }
+        return rc;
+    }
+    baton_code rc = S_ISREG(st.st_mode) && st.st_size > LIMIT_VALUE
+                        ? too_large(name.s, st.st_size, err)
+                        : read_all(fd, name.s, out, err);
+    close(fd);
+    return rc;
+}
+
+/* --data KEY=VALUE, any number of times, as a JSON object of texts. */
+static baton_code data_of(const char *const *list, size_t count, struct buf *out,
+                          struct baton_error *err)
+{
+    struct jsonw w = jsonw_to(out);
+    jsonw_begin_object(&w);
+    for (size_t i = 0; i < count; i++) {
+        const char *equals = strchr(list[i], '=');
+        if (equals == NULL || equals == list[i] || !text_utf8_valid(list[i], strlen(list[i]))) {
+            return baton_fail(err, BATON_E_invalid_request,
+                              "--data '%s' has not the form KEY=VALUE in UTF-8",
+                              text_quote_of(list[i]).s);
+        }
+        jsonw_key_any(&w, list[i], (size_t)(equals - list[i]));
+        jsonw_plain(&w, equals + 1, strlen(equals + 1));
+    }
+    jsonw_end(&w);
+    return BATON_OK;
+}
+
+/* RFC 3339 in UTC, milliseconds may be left out. */
+static baton_code time_of(struct command *cmd, const char *option, struct wall_ms *ret_at,
+                          struct baton_error *err)
+{
+    const char *text = command_text(cmd, option);
+    char full[TIME_TEXT_LEN + 1];
+    if (text == NULL) {
+        return BATON_OK;
+    }
+    size_t len = strlen(text);
+    if (len == TIME_TEXT_LEN - 4 && text[len - 1] == 'Z') {
+        snprintf(full, sizeof(full), "%.19s.000Z", text);
+    } else {
+        snprintf(full, sizeof(full), "%s", text);
+    }
+    if (len > TIME_TEXT_LEN || !wall_parse(full, strlen(full), ret_at)) {
+        return baton_fail(err, BATON_E_invalid_request,
+                          "--%s '%s' is no time in UTC, 2026-11-29T14:20:43Z", option,
+                          text_quote_of(text).s);
+    }
+    return BATON_OK;
+}
+
+struct inputs {
+    struct buf payload;
+    struct buf data;
+};
+
+static baton_code request_of(struct command *cmd, struct inputs *inputs,
+                             struct publish_request *request, struct baton_error *err)
+{
+    size_t n_data = 0;
+    const char *const *data = command_list(cmd, "data", &n_data);
+    const char *data_file = command_text(cmd, "data-json");
+    const char *payload = command_text(cmd, "payload");
+    const char *trace = getenv("TRACEPARENT");
+    baton_code rc = BATON_OK;
+    *request = (struct publish_request){
+        .service = command_text(cmd, "service"),
+        .role = command_text(cmd, "role"),
+        .task_id = command_text(cmd, "task"),
+        .task_rev = (int32_t)command_int(cmd, "rev"),
+        .intent = command_text(cmd, "intent"),
+        .summary = command_text(cmd, "summary"),
+        .key = command_text(cmd, "key"),
+        .media_type = command_text(cmd, "media-type"),
+        .place = command_text(cmd, "place"),
+        .life_ms = command_int(cmd, "expires"),
+        .traceparent = traceparent_valid(trace) ? trace : NULL,
+        .wait = command_flag(cmd, "wait")         ? PUBLISH_WAIT_end
+                : command_flag(cmd, "wait-claim") ? PUBLISH_WAIT_claim
+                                                  : PUBLISH_WAIT_none,
+        .timeout_ms = command_int(cmd, "timeout"),
+    };
+    if ((rc = time_of(cmd, "not-before", &request->not_before, err)) != BATON_OK ||
+        (rc = time_of(cmd, "deadline", &request->deadline, err)) != BATON_OK) {
+        return rc;
+    }
+    if (n_data > 0 && data_file != NULL) {
+        return baton_fail(err, BATON_E_invalid_request, "--data and --data-json exclude each other");
+    }
+    if (n_data > 0) {
+        rc = data_of(data, n_data, &inputs->data, err);
+    } else if (data_file != NULL) {
+        rc = read_path(data_file, &inputs->data, err);
+    }
+    if (rc == BATON_OK && payload != NULL) {
+        rc = read_path(payload, &inputs->payload, err);
+    }
+    if (rc == BATON_OK && (!buf_ok(&inputs->data) || !buf_ok(&inputs->payload))) {
+        rc = baton_fail(err, BATON_E_no_memory, "no memory for the payload");
+    }
+    request->data = n_data > 0 || data_file != NULL ? inputs->data.data : NULL;
+    request->data_len = inputs->data.len;
+    request->payload = inputs->payload.data;
+    request->payload_len = inputs->payload.len;
+    return rc;
+}
+
+/* ---- what came of it ---- */
+
+static baton_code end_code(const struct published *published)
+{
+    const struct outcome *outcome = published->outcome;
+    if (published->timed_out) {
+        return BATON_E_timed_out;
+    }
+    if (outcome == NULL || (outcome->has_state && outcome->state == TURN_completed)) {
+        return BATON_OK;
+    }
+    if (outcome->has_state && outcome->state == TURN_cancelled) {
+        return BATON_E_turn_closed;
+    }
+    return outcome->code != BATON_OK ? outcome->code : BATON_E_executor_failed;
+}
+
+static void print_json(const struct published *published, const char *intent, struct buf *out)
+{
+    struct jsonw w = jsonw_to(out);
+    jsonw_begin_object(&w);
+    jsonw_key_text(&w, "turn_id", published->turn_id.s);
+    jsonw_key_text(&w, "status", published->delivered ? "delivered" : "queued");
+    jsonw_key(&w, "deduped");
+    if (published->answered) {
+        jsonw_bool(&w, published->deduped);
+    } else {
+        jsonw_null(&w); /* only the owner knows, and a plain publish does not wait for it */
+    }
+    jsonw_key_text(&w, "service", published->service.s);
+    jsonw_key_text(&w, "role", role_word(published->role));
+    jsonw_key_text(&w, "intent", intent);
+    jsonw_key_text(&w, "key", published->key);
+    jsonw_key_text(&w, "traceparent", published->traceparent);
+    jsonw_key_int(&w, "partition", published->partition);
+    jsonw_key_int(&w, "offset", published->offset);
+    if (published->timed_out) {
+        jsonw_key_text(&w, "code", baton_code_word(BATON_E_timed_out));
+    }
+    if (published->outcome != NULL) {
+        struct buf outcome = BUF_INIT;
+        outcome_print(published->outcome, &outcome);
+        if (buf_ok(&outcome)) {
+            jsonw_key_raw(&w, "outcome", outcome.data, outcome.len);
+        }
+        buf_done(&outcome);
+    }
+    jsonw_end(&w);
+    buf_add_char(out, '\n');
+}
+
+static void print_text(const struct published *published, struct buf *out)
+{
+    const struct outcome *outcome = published->outcome;
+    buf_printf(out, "%s  %s  %s at %s\n", published->delivered ? "delivered" : "queued",
+               published->turn_id.s, role_word(published->role), published->service.s);
+    if (published->deduped) {
+        buf_add_text(out, "the turn was known before: nothing new was queued\n");
+    }
+    if (outcome != NULL) {
+        struct verdict_text verdict = result_verdict(outcome->result, outcome->result_len);
+        struct buf summary = BUF_INIT;
+        buf_printf(out, "%s", outcome->has_state ? turn_state_word(outcome->state)
+                                                 : outcome_word(outcome->event));
+        if (verdict.s[0] != '\0') {
+            buf_add_text(out, ": ");
+            text_add(out, verdict.s, strlen(verdict.s), 0);
+        }
+        if (outcome->code != BATON_OK) {
+            buf_printf(out, ": %s (%s)", baton_code_word(outcome->code),
+                       baton_code_text(outcome->code));
+        }
+        buf_add_char(out, '\n');
+        result_summary(outcome->result, outcome->result_len, &summary);
+        if (buf_ok(&summary) && summary.len > 0) {
+            text_add_lines(out, summary.data, summary.len, LIMIT_SUMMARY, "  ");
+            buf_add_char(out, '\n');
+        }
+        buf_done(&summary);
+    }
+}
+
+static int run(struct command *cmd)
+{
+    struct inputs inputs = {BUF_INIT, BUF_INIT};
+    struct config *config = NULL;
+    struct publisher publisher = {.config = NULL};
+    struct publish_request request;
+    struct published published = {.outcome = NULL};
+    struct baton_error err = {BATON_OK, ""};
+    int status = 0;
+    baton_code rc;
+    if (command_flag(cmd, "wait") && command_flag(cmd, "wait-claim")) {
+        return command_usage(cmd, "--wait and --wait-claim exclude each other: --wait waits longer");
+    }
+    if ((rc = command_config(cmd, &config, &err)) == BATON_OK &&
+        (rc = publisher_open(config, &publisher, &err)) == BATON_OK &&
+        (rc = request_of(cmd, &inputs, &request, &err)) == BATON_OK) {
+        rc = publisher_publish(&publisher, &request, &published, &err);
+    }
+    if (rc != BATON_OK) {
+        status = command_fail(cmd, rc, &err);
+    } else {
+        struct buf out = BUF_INIT;
+        if (cmd->json) {
+            print_json(&published, request.intent, &out);
+        } else {
+            print_text(&published, &out);
+        }
+        command_print(cmd, &out);
+        buf_done(&out);
+        if (published.timed_out) {
+            command_note(cmd, "nothing more was heard in time; `baton turns show %.12s` tells later",
+                         published.turn_id.s);
+        }
+        status = baton_code_exit(end_code(&published));
+    }
+    published_done(&published);
+    publisher_close(&publisher);
+    config_free(config);
+    buf_done(&inputs.payload);
+    buf_done(&inputs.data);
+    return status;
+}
+
+const struct baton_command cmd_publish = {
+    .name = "publish",
+    .summary = "publish a turn with an explicit role to a service",
+    .usage = "--service S --role R --task ID [--payload FILE|-] [--key KEY]\n"
+             "--service S --role R --task ID --wait [--timeout SECONDS] [--json]",
+    .description =
+        "Writes and signs a turn once, and appends it to the topic of the service. Its id is a hash of "
+        "who, where, role, task and key, so publishing again with the same --key is the same turn, and "
+        "harmless after any doubt.\n\n"
+        "Without --wait the answer is `queued`: the turn is durable, and a worker of the service takes "
+        "it when it can. `delivered` means that one has claimed it.\n\n"
+        "Whatever is wrong (service, role, right, key, size, log) is refused before anything is "
+        "written.",
+    .options = options,
+    .n_options = COUNT_OF(options),
+    .examples =
+        "# a review of a patch, waiting for the verdict\n"
+        "baton publish --service example --role reviewer --task t-41 --payload fix.diff --wait\n"
+        "# from a script; running it again changes nothing\n"
+        "git diff | baton publish -s example -r reviewer -t t-41 --rev 7 --key ci-1234 -p - --json\n",
+    .exits = "With --wait: 0 completed, 7 parked, 6 cancelled, 8 not over in time.\n",
+    .environment = "TRACEPARENT  the trace that the turn continues (W3C Trace Context)\n",
+    .run = run,
+};

@@ -1,0 +1,308 @@
+/*
+ * `baton services [list] | pause | resume`.
+ * In: deploy/baton.c
+ * Out: topics/service_view.c, producer/operate.c
+ */
+#include "producer/cmd_services.h"
+
+#include "common/base/check.h"
+#include "common/base/jsonw.h"
+#include "common/base/limits.h"
+#include "common/base/quantity.h"
+#include "common/base/text.h"
+#include "producer/operate.h"
+#include "topics/service_view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- list ---- */
+
+static void roles_text(role_set roles, struct buf *out)
+{
+    bool first = true;
+    for (int i = 0; i < ROLE_COUNT; i++) {
+        if ((roles & ROLE_BIT(i)) != 0) {
+            buf_printf(out, "%s%s", first ? "" : ",", role_word((enum role)i));
+            first = false;
+        }
+    }
+}
+
+static void view_json(const struct service_view *view, struct buf *out)
+{
+    struct jsonw w = jsonw_to(out);
+    jsonw_begin_object(&w);
+    jsonw_key_text(&w, "service", view->service->name.s);
+    jsonw_key(&w, "roles");
+    jsonw_begin_array(&w);
+    for (int i = 0; i < ROLE_COUNT; i++) {
+        if ((view->service->roles & ROLE_BIT(i)) != 0) {
+            jsonw_text(&w, role_word((enum role)i));
+        }
+    }
+    jsonw_end(&w);
+    jsonw_key(&w, "workers");
+    jsonw_begin_array(&w);
+    for (size_t i = 0; i < view->n_workers; i++) {
+        jsonw_begin_object(&w);
+        jsonw_key_text(&w, "worker", view->workers[i].worker);
+        jsonw_key(&w, "partitions");
+        jsonw_begin_array(&w);
+        for (size_t p = 0; p < view->workers[i].count; p++) {
+            jsonw_int(&w, view->workers[i].partitions[p]);
+        }
+        jsonw_end(&w);
+        jsonw_end(&w);
+    }
+    jsonw_end(&w);
+    jsonw_key_int(&w, "partitions", view->partitions);
+    jsonw_key_bool(&w, "paused", view->paused > 0);
+    jsonw_key_int(&w, "lag", view->lag);
+    jsonw_key(&w, "oldest_ms");
+    if (view->oldest_ms >= 0) {
+        jsonw_int(&w, view->oldest_ms);
+    } else {
+        jsonw_null(&w);
+    }
+    for (int i = 0; i < TURN_STATE_COUNT; i++) {
+        if (turn_state_open((enum turn_state)i)) {
+            jsonw_key_int(&w, turn_state_word((enum turn_state)i), view->turns[i]);
+        }
+    }
+    jsonw_end(&w);
+    buf_add_char(out, '\n');
+}
+
+static void partitions_text(const struct log_group_member *worker, struct buf *out)
+{
+    text_add(out, worker->worker, strlen(worker->worker), 0);
+    buf_add_text(out, " (");
+    for (size_t p = 0; p < worker->count; p++) {
+        buf_printf(out, "%s%d", p == 0 ? "" : ",", (int)worker->partitions[p]);
+    }
+    buf_add_text(out, worker->count == 0 ? "none)" : ")");
+}
+
+static void view_row(struct table *table, const struct service_view *view)
+{
+    struct buf text = BUF_INIT;
+    roles_text(view->service->roles, &text);
+    table_text(table, view->service->name.s);
+    table_bytes(table, text.data, text.len);
+    buf_clear(&text);
+    for (size_t i = 0; i < view->n_workers; i++) {
+        buf_add_text(&text, i == 0 ? "" : " ");
+        partitions_text(&view->workers[i], &text);
+    }
+    if (view->paused > 0) {
+        buf_add_text(&text, text.len > 0 ? ", paused" : "paused");
+    }
+    if (text.len > 0) {
+        table_bytes(table, text.data, text.len);
+    } else {
+        table_text(table, NULL);
+    }
+    buf_done(&text);
+    table_int(table, view->lag);
+    table_text(table, view->oldest_ms >= 0
+                          ? quantity_duration_text(view->oldest_ms / 1000 * 1000).s
+                          : NULL);
+    table_int(table, view->turns[TURN_queued]);
+    table_int(table, view->turns[TURN_running]);
+    table_int(table, view->turns[TURN_parked]);
+}
+
+static baton_code list_services(struct command *cmd, struct session *session, struct table *table,
+                                struct buf *out, struct baton_error *err)
+{
+    baton_code rc = BATON_OK;
+    for (size_t i = 0; rc == BATON_OK && i < session->config->n_services; i++) {
+        struct service_view view;
+        rc = service_view_read(session->log, session->config, &session->config->services[i], true,
+                               &view, err);
+        if (rc != BATON_OK) {
+            break;
+        }
+        if (cmd->json) {
+            view_json(&view, out);
+        } else {
+            view_row(table, &view);
+        }
+        service_view_done(&view);
+    }
+    return rc;
+}
+
+static int run_list(struct command *cmd)
+{
+    static const char *const titles[] = {"SERVICE", "ROLES",  "WORKERS (PARTITIONS)", "WAITING",
+                                         "OLDEST",  "QUEUED", "RUNNING",              "PARKED"};
+    struct session session = {0};
+    struct baton_error err = {BATON_OK, ""};
+    struct table *table = NULL;
+    struct buf out = BUF_INIT;
+    int status = 0;
+    baton_code rc = session_open(cmd, &session, &err);
+    if (rc == BATON_OK && (table = table_new(titles, COUNT_OF(titles))) == NULL) {
+        rc = baton_fail(&err, BATON_E_no_memory, "no memory for a table");
+    }
+    if (rc == BATON_OK) {
+        rc = list_services(cmd, &session, table, &out, &err);
+    }
+    if (rc != BATON_OK) {
+        status = command_fail(cmd, rc, &err);
+    } else if (cmd->json) {
+        command_print(cmd, &out);
+    } else if (session.config->n_services == 0) {
+        command_note(cmd, "no service is configured");
+    } else {
+        command_table(cmd, table);
+    }
+    table_free(table);
+    buf_done(&out);
+    session_done(&session);
+    return status;
+}
+
+#define LIST_TEXT                                                                                  \
+    "WAITING are handoffs that no worker has taken in yet, and OLDEST the age of the oldest of "   \
+    "them: the numbers to scale on. QUEUED, RUNNING and PARKED are turns that were taken in."
+
+static const struct baton_command cmd_list = {
+    .name = "list",
+    .summary = "list services with workers, what waits, and turns by state",
+    .usage = "[--json]",
+    .description = LIST_TEXT,
+    .examples = "baton services list\n",
+    .run = run_list,
+};
+
+/* ---- pause, resume ---- */
+
+static void switched(struct command *cmd, enum control_kind kind, const char *service,
+                     const struct operated *operated)
+{
+    struct buf out = BUF_INIT;
+    const char *done = kind == CONTROL_pause ? "paused" : "resumed";
+    const char *status = operated->answered ? done : "queued";
+    if (cmd->json) {
+        struct jsonw w = jsonw_to(&out);
+        jsonw_begin_object(&w);
+        jsonw_key_text(&w, "service", service);
+        jsonw_key_text(&w, "status", status);
+        jsonw_end(&w);
+        buf_add_char(&out, '\n');
+    } else {
+        buf_printf(&out, "%s  %s%s\n", status, service,
+                   operated->answered ? "" : ": not every partition's worker has answered yet");
+    }
+    command_print(cmd, &out);
+    buf_done(&out);
+}
+
+static int run_switch(struct command *cmd, enum control_kind kind)
+{
+    struct session session = {0};
+    struct baton_error err = {BATON_OK, ""};
+    struct control control = {.kind = kind};
+    struct operated operated;
+    const char *service = cmd->args[0];
+    const char *given = command_text(cmd, "reason");
+    char reason[LIMIT_REASON + 1] = "";
+    int status = 0;
+    if (given != NULL && (given[0] == '\0' || strlen(given) > LIMIT_REASON)) {
+        return command_usage(cmd, "a reason has 1 to %d bytes", LIMIT_REASON);
+    }
+    if (given != NULL) {
+        snprintf(reason, sizeof(reason), "%s", given);
+        control.reason = reason;
+    }
+    baton_code rc = session_open_signing(cmd, &session, &err);
+    if (rc == BATON_OK && config_service_find(session.config, service) == NULL) {
+        rc = baton_fail(&err, BATON_E_unknown_service, "there is no service '%s'",
+                        text_quote_of(service).s);
+    }
+    if (rc == BATON_OK &&
+        (rc = identity_may_operate(&session.identity, service, &err)) == BATON_OK &&
+        (rc = operate_service(&session, &control, service, command_int(cmd, "timeout"), &operated,
+                              &err)) == BATON_OK &&
+        operated.answered && operated.code != BATON_OK) {
+        rc = baton_fail(&err, operated.code, "%s: %s", service, baton_code_text(operated.code));
+    }
+    if (rc == BATON_OK) {
+        switched(cmd, kind, service, &operated);
+    } else {
+        status = command_fail(cmd, rc, &err);
+    }
+    session_done(&session);
+    return status;
+}
+
+static int run_pause(struct command *cmd)
+{
+    return run_switch(cmd, CONTROL_pause);
+}
+
+static int run_resume(struct command *cmd)
+{
+    return run_switch(cmd, CONTROL_resume);
+}
+
+#define TIMEOUT_OPTION                                                                             \
+    {.name = "timeout", .argument = "SECONDS", .kind = OPTION_duration,                            \
+     .fallback = OPERATE_TIMEOUT,                                                                  \
+     .help = "How long to wait for the answers; not at all where no worker lives."}
+
+static const struct command_option pause_options[] = {
+    {.name = "reason", .argument = "TEXT", .kind = OPTION_text, .required = true,
+     .help = "Why, kept with the pause."},
+    TIMEOUT_OPTION,
+};
+
+static const struct command_option resume_options[] = {
+    {.name = "reason", .argument = "TEXT", .kind = OPTION_text, .help = "Why."},
+    TIMEOUT_OPTION,
+};
+
+static const struct baton_command cmd_pause = {
+    .name = "pause",
+    .summary = "let a service take no further handoffs",
+    .usage = "SERVICE --reason TEXT [--json]",
+    .description = "Workers of the service take no further handoffs until it is resumed, also after a "
+                   "restart. What was taken in goes on; cancel and replay go on, too. Who may operate "
+                   "the service may do this.",
+    .options = pause_options,
+    .n_options = COUNT_OF(pause_options),
+    .examples = "baton services pause example --reason \"provider maintenance\"\n",
+    .args_min = 1,
+    .args_max = 1,
+    .run = run_pause,
+};
+
+static const struct baton_command cmd_resume = {
+    .name = "resume",
+    .summary = "let a paused service take handoffs again",
+    .usage = "SERVICE [--reason TEXT] [--json]",
+    .description = "Ends a pause.",
+    .options = resume_options,
+    .n_options = COUNT_OF(resume_options),
+    .examples = "baton services resume example\n",
+    .args_min = 1,
+    .args_max = 1,
+    .run = run_resume,
+};
+
+static const struct baton_command *const subcommands[] = {&cmd_list, &cmd_pause, &cmd_resume};
+
+const struct baton_command cmd_services = {
+    .name = "services",
+    .summary = "list services with their workers; pause and resume them",
+    .usage = "[list] [--json]\npause|resume SERVICE",
+    .description = "Without a word: the same as `baton services list`. " LIST_TEXT,
+    .subcommands = subcommands,
+    .n_subcommands = COUNT_OF(subcommands),
+    .examples = "baton services\nbaton services pause example --reason maintenance\n",
+    .run = run_list,
+};

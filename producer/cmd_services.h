@@ -1,0 +1,9 @@
+/* The verb `services`, for the program's table. */
+#ifndef BATON_PRODUCER_CMD_SERVICES_H
+#define BATON_PRODUCER_CMD_SERVICES_H
+
+#include "common/base/command.h"
+
+extern const struct baton_command cmd_services;
+
+#endif

@@ -1,0 +1,86 @@
+/*
+ * One list of what is dead.
+ * In: producer/cmd_dlq.c
+ * Out: topics/turn_log.c, topics/letters.c
+ */
+#include "producer/dead.h"
+
+#include "common/base/text.h"
+#include "topics/turn_log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct each {
+    const struct dead_filter *filter;
+    dead_fn *fn;
+    void *arg;
+    bool stopped;
+};
+
+static bool passes(const struct dead_filter *filter, const struct dead *dead)
+{
+    return (!filter->by_role || strcmp(dead->role, role_word(filter->role)) == 0) &&
+           (!filter->by_class || (dead->has_class && dead->class == filter->class)) &&
+           (!filter->by_code || dead->code == filter->code);
+}
+
+static bool give(struct each *each, const struct dead *dead)
+{
+    if (passes(each->filter, dead) && !each->fn(each->arg, dead)) {
+        each->stopped = true;
+    }
+    return !each->stopped;
+}
+
+static bool on_turn(void *arg, const struct turn_place *place, const struct turn_record *record)
+{
+    const struct attempt *last =
+        record->n_attempts > 0 ? &record->attempts[record->n_attempts - 1] : NULL;
+    struct dead dead = {
+        .parked = true,
+        .code = record->code,
+        .has_class = last != NULL && last->has_class,
+        .class = last != NULL ? last->class : (enum failure)0,
+        .attempt = record->attempt,
+        .at = record->updated_at,
+    };
+    snprintf(dead.id, sizeof(dead.id), "%s", record->id.s);
+    snprintf(dead.turn_id, sizeof(dead.turn_id), "%s", record->id.s);
+    snprintf(dead.service, sizeof(dead.service), "%s", place->service);
+    snprintf(dead.role, sizeof(dead.role), "%s", role_word(record->role));
+    snprintf(dead.task_id, sizeof(dead.task_id), "%s", record->task_id.s);
+    if (last != NULL && last->note != NULL) {
+        snprintf(dead.message, sizeof(dead.message), "%.255s", last->note);
+    }
+    return give(arg, &dead);
+}
+
+static bool on_letter(void *arg, const struct letter *letter)
+{
+    struct dead dead = {.code = letter->code, .at = letter->at};
+    snprintf(dead.id, sizeof(dead.id), "%s", letter->id.s);
+    snprintf(dead.turn_id, sizeof(dead.turn_id), "%s", letter->turn_id);
+    snprintf(dead.service, sizeof(dead.service), "%s", letter->service);
+    snprintf(dead.role, sizeof(dead.role), "%s", letter->role);
+    snprintf(dead.task_id, sizeof(dead.task_id), "%s", letter->task_id);
+    snprintf(dead.message, sizeof(dead.message), "%s", letter->message);
+    return give(arg, &dead);
+}
+
+baton_code dead_each(struct session *session, const struct dead_filter *filter, dead_fn *fn,
+                     void *arg, struct baton_error *err)
+{
+    struct each each = {.filter = filter, .fn = fn, .arg = arg};
+    const struct turn_filter parked = {
+        .service = filter->service,
+        .states = 1u << (unsigned)TURN_parked,
+        .roles = filter->by_role ? ROLE_BIT(filter->role) : 0,
+    };
+    baton_code rc =
+        turn_log_each(session->log, session->config, &parked, on_turn, &each, NULL, err);
+    if (rc == BATON_OK && !each.stopped) {
+        rc = letters_each(session->log, session->config, filter->service, on_letter, &each, err);
+    }
+    return rc;
+}

@@ -1,0 +1,49 @@
+/*
+ * Dead letters as operators see them: parked turns and rejected records in one list.
+ *
+ * In: cmd_dlq.c  Out: topics/turn_log.c, topics/letters.c
+ */
+#ifndef BATON_PRODUCER_DEAD_H
+#define BATON_PRODUCER_DEAD_H
+
+#include "baton/code.h"
+#include "common/base/failure.h"
+#include "common/base/role.h"
+#include "producer/session.h"
+#include "topics/letters.h"
+
+#include <stdbool.h>
+
+struct dead {
+    char id[LETTER_ID_MAX]; /* a turn id, or that of a rejected record */
+    bool parked;            /* else rejected */
+    char turn_id[33];       /* "" if unknown */
+    char service[SERVICE_MAX + 1];
+    char role[16];          /* "" if unknown; of a rejected record: as it claims */
+    char task_id[ID_MAX + 1];
+    baton_code code;
+    bool has_class;
+    enum failure class;
+    int attempt; /* parked: the attempt that a replay names */
+    struct wall_ms at;
+    char message[256]; /* one line, foreign */
+};
+
+/* What is asked for; zeroed members ask for everything. */
+struct dead_filter {
+    const char *service;
+    bool by_role;
+    enum role role;
+    bool by_class;
+    enum failure class;
+    bool by_code;
+    baton_code code;
+};
+
+typedef bool dead_fn(void *arg, const struct dead *dead);
+
+/* Parked turns first, then rejected records, each in the order of the log. unknown_service. */
+baton_code dead_each(struct session *session, const struct dead_filter *filter, dead_fn *fn,
+                     void *arg, struct baton_error *err);
+
+#endif

@@ -1,0 +1,294 @@
+/*
+ * A turn with an explicit role becomes a handoff.
+ * In: producer/cmd_publish.c, producer/publish_api.c
+ * Out: common/log/log.c, producer/publish_wait.c
+ */
+#include "producer/publish.h"
+
+#include "common/base/check.h"
+#include "common/base/text.h"
+#include "topics/catalogue.h"
+#include "topics/outcomes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+baton_code publisher_open(const struct config *config, struct publisher *ret_publisher,
+                          struct baton_error *err)
+{
+    struct publisher publisher = {.config = config};
+    baton_code rc = identity_open(config, &publisher.identity, err);
+    if (rc == BATON_OK) {
+        *ret_publisher = publisher;
+    }
+    return rc;
+}
+
+void publisher_close(struct publisher *publisher)
+{
+    if (publisher->log_publisher != NULL) {
+        log_publisher_close(publisher->log_publisher);
+    }
+    log_close(publisher->log);
+    identity_close(&publisher->identity);
+    memset(publisher, 0, sizeof(*publisher));
+}
+
+void published_done(struct published *published)
+{
+    outcome_free(published->outcome);
+    published->outcome = NULL;
+}
+
+/* ---- what is refused before anything is done ---- */
+
+static void add_services(const struct config *config, struct buf *out)
+{
+    for (size_t i = 0; i < config->n_services; i++) {
+        buf_add_text(out, i == 0 ? "" : ", ");
+        buf_add_text(out, config->services[i].name.s);
+    }
+    if (config->n_services == 0) {
+        buf_add_text(out, "none");
+    }
+}
+
+static baton_code check_service(const struct config *config, const char *service,
+                                struct baton_error *err)
+{
+    if (service == NULL || !service_id_valid(service, strlen(service))) {
+        return baton_fail(err, BATON_E_bad_service, "'%s' is no service name: [a-z0-9-]{1,%d}",
+                          text_quote_of(service).s, SERVICE_MAX);
+    }
+    if (config_service_find(config, service) != NULL) {
+        return BATON_OK;
+    }
+    struct buf known = BUF_INIT;
+    add_services(config, &known);
+    baton_code rc =
+        baton_fail(err, BATON_E_unknown_service, "there is no service '%s'; configured are: %.400s",
+                   service, buf_ok(&known) && known.data != NULL ? known.data : "");
+    buf_done(&known);
+    return rc;
+}
+
+static baton_code check_role(const char *word, enum role *ret_role, struct baton_error *err)
+{
+    if (word != NULL && role_parse(word, strlen(word), ret_role)) {
+        return BATON_OK;
+    }
+    struct buf roles = BUF_INIT;
+    for (int i = 0; i < ROLE_COUNT; i++) {
+        buf_printf(&roles, "%s%s", i == 0 ? "" : ", ", role_word((enum role)i));
+    }
+    baton_code rc = baton_fail(err, BATON_E_invalid_request, "'%s' is no role; roles are: %s",
+                               text_quote_of(word).s, roles.data != NULL ? roles.data : "");
+    buf_done(&roles);
+    return rc;
+}
+
+static baton_code check_names(const struct publish_request *request, struct baton_error *err)
+{
+    const char *intent = request->intent;
+    const char *key = request->key;
+    if (request->task_id == NULL || !task_id_valid(request->task_id, strlen(request->task_id))) {
+        return baton_fail(err, BATON_E_invalid_request,
+                          "'%s' is no task id: 1 to %d of [A-Za-z0-9._/#:-]",
+                          text_quote_of(request->task_id).s, ID_MAX);
+    }
+    if (request->task_rev < 0) {
+        return baton_fail(err, BATON_E_invalid_request, "a task's revision is not negative");
+    }
+    if (intent != NULL && !plain_id_valid(intent, strlen(intent))) {
+        return baton_fail(err, BATON_E_invalid_request, "'%s' is no intent: 1 to %d of [a-z0-9._-]",
+                          text_quote_of(intent).s, ID_MAX);
+    }
+    if (key != NULL && !idempotency_key_valid(key, strlen(key))) {
+        return baton_fail(err, BATON_E_invalid_request,
+                          "'%s' is no idempotency key: 1 to %d of [A-Za-z0-9._/#:-]",
+                          text_quote_of(key).s, KEY_MAX);
+    }
+    if (request->life_ms < 0 || request->life_ms > TURN_LIFE_MAX_MS) {
+        return baton_fail(err, BATON_E_invalid_request, "a turn expires within 7 days");
+    }
+    if (request->place != NULL && request->place[0] != '/') {
+        return baton_fail(err, BATON_E_invalid_request, "place '%s' is not an absolute path",
+                          text_quote_of(request->place).s);
+    }
+    return BATON_OK;
+}
+
+/* ---- the turn ---- */
+
+static baton_code make_turn(const struct publisher *publisher, const struct publish_request *request,
+                            enum role role, struct published *published, struct turn **ret_turn,
+                            struct baton_error *err)
+{
+    char summary[ID_MAX + 64];
+    struct wall_ms now = wall_now();
+    snprintf(summary, sizeof(summary), "%s's turn on %s", role_word(role), request->task_id);
+    if (request->key != NULL) {
+        snprintf(published->key, sizeof(published->key), "%s", request->key);
+    } else {
+        random_hex(published->key, 32);
+    }
+    const struct turn_draft draft = {
+        .fleet = publisher->identity.fleet,
+        .origin = publisher->identity.name,
+        .service = request->service,
+        .role = role,
+        .task_id = request->task_id,
+        .task_rev = request->task_rev,
+        .run_id = "",
+        .intent = request->intent != NULL ? request->intent : PUBLISH_INTENT,
+        .key = published->key,
+        .parent = "",
+        .created_at = now,
+        .expires_at = {request->life_ms == 0 ? 0 : now.v + request->life_ms},
+        .not_before = request->not_before,
+        .deadline = request->deadline,
+        .place = request->place,
+        .summary = request->summary != NULL ? request->summary : summary,
+        .data = request->data,
+        .data_len = request->data_len,
+        .media_type = request->media_type,
+        .payload = request->payload != NULL ? request->payload : "",
+        .payload_len = request->payload_len,
+    };
+    return turn_encode(&draft, ret_turn, err);
+}
+
+bool traceparent_valid(const char *text)
+{
+    static const char zeros[] = "00000000000000000000000000000000";
+    return text != NULL && strlen(text) == 55 && memcmp(text, "00-", 3) == 0 &&
+           hex_valid(text + 3, 32, 32) && text[35] == '-' && hex_valid(text + 36, 16, 16) &&
+           text[52] == '-' && hex_valid(text + 53, 2, 2) && memcmp(text + 3, zeros, 32) != 0 &&
+           memcmp(text + 36, zeros, 16) != 0;
+}
+
+static void trace_begin(const char *given, struct published *published)
+{
+    char trace[33];
+    char span[17];
+    random_hex(trace, 32);
+    random_hex(span, 16);
+    if (traceparent_valid(given)) {
+        memcpy(trace, given + 3, 32);
+    }
+    snprintf(published->traceparent, sizeof(published->traceparent), "00-%s-%s-01", trace, span);
+}
+
+/* ---- the log ---- */
+
+static baton_code open_log(struct publisher *publisher, const char *topic, const char *service,
+                           struct baton_error *err)
+{
+    struct log_topic found;
+    struct baton_error why = {BATON_OK, ""};
+    baton_code rc = BATON_OK;
+    if (publisher->log == NULL) {
+        rc = log_open(publisher->config, &publisher->log, err);
+    }
+    if (rc == BATON_OK && publisher->log_publisher == NULL) {
+        rc = log_publisher_open(publisher->log, &publisher->log_publisher, err);
+    }
+    if (rc != BATON_OK) {
+        return rc;
+    }
+    rc = log_topic_describe(publisher->log, topic, &found, &why);
+    if (rc == BATON_E_topic_missing) {
+        return baton_fail(err, BATON_E_unknown_service,
+                          "service '%s' has no topic %s: `baton topics apply` makes it", service,
+                          topic);
+    }
+    return rc == BATON_OK ? BATON_OK : baton_fail(err, rc, "%s", why.text);
+}
+
+static baton_code put(struct publisher *publisher, const struct turn *turn, const char *topic,
+                      enum publish_wait wait, struct published *published, struct baton_error *err)
+{
+    struct proof_text proof;
+    struct log_header headers[3];
+    size_t n = 0;
+    baton_code rc =
+        identity_prove(&publisher->identity, PROOF_turn, turn->id.s, &turn->digest, &proof, err);
+    if (rc != BATON_OK) {
+        return rc;
+    }
+    if (proof.s[0] != '\0') {
+        headers[n++] = (struct log_header){"baton-sig", proof.s, strlen(proof.s)};
+    }
+    headers[n++] = (struct log_header){"traceparent", published->traceparent,
+                                       strlen(published->traceparent)};
+    if (wait != PUBLISH_WAIT_none) {
+        headers[n++] = (struct log_header){"baton-wait", "claimed", strlen("claimed")};
+    }
+    struct log_record record = {.topic = topic,
+                                .partition = LOG_PARTITION_BY_KEY,
+                                .key = turn->id.s,
+                                .key_len = strlen(turn->id.s),
+                                .value = turn->bytes,
+                                .value_len = turn->len,
+                                .headers = headers,
+                                .n_headers = n};
+    rc = log_publish(publisher->log_publisher, &record, 1, PUBLISH_TIMEOUT_MS, err);
+    if (rc == BATON_OK) {
+        published->partition = record.partition;
+        published->offset = record.offset;
+    }
+    return rc;
+}
+
+static baton_code send(struct publisher *publisher, const struct publish_request *request,
+                       const struct turn *turn, struct published *published,
+                       struct baton_error *err)
+{
+    struct topic_name topic =
+        topic_name(TOPIC_handoff, publisher->config->prefix.s, request->service);
+    const struct outcome_trust trust = {publisher->identity.trust, publisher->identity.fleet,
+                                        publisher->identity.required};
+    struct outcome_watch *watch = NULL;
+    baton_code rc = open_log(publisher, topic.s, request->service, err);
+    if (rc == BATON_OK && request->wait != PUBLISH_WAIT_none) {
+        rc = outcome_watch_open(publisher->log, publisher->config->prefix.s, turn->id.s, &trust,
+                                &watch, err);
+    }
+    if (rc == BATON_OK) {
+        rc = put(publisher, turn, topic.s, request->wait, published, err);
+    }
+    if (rc == BATON_OK && request->wait != PUBLISH_WAIT_none) {
+        rc = publish_wait_for(watch, turn, request->wait, request->timeout_ms, published, err);
+    }
+    outcome_watch_close(watch);
+    return rc;
+}
+
+baton_code publisher_publish(struct publisher *publisher, const struct publish_request *request,
+                             struct published *ret_published, struct baton_error *err)
+{
+    struct published published = {.offset = LOG_OFFSET_NONE};
+    struct turn *turn = NULL;
+    enum role role;
+    baton_code rc;
+    if ((rc = check_service(publisher->config, request->service, err)) != BATON_OK ||
+        (rc = check_role(request->role, &role, err)) != BATON_OK ||
+        (rc = check_names(request, err)) != BATON_OK ||
+        (rc = identity_may_create(&publisher->identity, request->service, role, err)) != BATON_OK ||
+        (rc = make_turn(publisher, request, role, &published, &turn, err)) != BATON_OK) {
+        return rc;
+    }
+    published.turn_id = turn->id;
+    published.service = service_id_of(request->service);
+    published.role = role;
+    trace_begin(request->traceparent, &published);
+    rc = send(publisher, request, turn, &published, err);
+    turn_free(turn);
+    if (rc == BATON_OK) {
+        *ret_published = published;
+    } else {
+        published_done(&published);
+    }
+    return rc;
+}

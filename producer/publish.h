@@ -1,0 +1,98 @@
+/*
+ * Publishing: a turn with an explicit role becomes one signed record in its service's topic.
+ *
+ * In: cmd_publish.c, publish_api.c  Out: common/record/turn.c, common/log/log.c
+ *
+ * Everything that can be refused is refused before the log is written: request, service, role, key,
+ * right, size, log, topic. Repeating a publish with the same idempotency key is harmless.
+ * A publisher belongs to one thread at a time.
+ */
+#ifndef BATON_PRODUCER_PUBLISH_H
+#define BATON_PRODUCER_PUBLISH_H
+
+#include "baton/code.h"
+#include "common/base/config.h"
+#include "common/log/log.h"
+#include "common/record/outcome.h"
+#include "common/record/turn.h"
+#include "producer/identity.h"
+
+#include <stdbool.h>
+
+#define PUBLISH_INTENT "work" /* unless the publisher says something better */
+#define PUBLISH_TIMEOUT_MS 10000
+
+struct publisher {
+    const struct config *config; /* borrowed */
+    struct identity identity;
+    struct log *log;                     /* opened at the first publish */
+    struct log_publisher *log_publisher;
+};
+
+enum publish_wait {
+    PUBLISH_WAIT_none,
+    PUBLISH_WAIT_claim, /* a worker of the target has claimed it */
+    PUBLISH_WAIT_end,   /* completed, parked or cancelled */
+};
+
+struct publish_request {
+    const char *service;
+    const char *role; /* a word: never guessed, never defaulted */
+    const char *task_id;
+    int32_t task_rev;
+    const char *intent;  /* NULL: PUBLISH_INTENT */
+    const char *summary; /* NULL: made from role and task */
+    const char *key;     /* NULL: random */
+    const char *data;    /* raw JSON object; NULL: {} */
+    size_t data_len;
+    const char *media_type; /* NULL: by the bytes */
+    const void *payload;
+    size_t payload_len;
+    const char *place;         /* absolute directory, or NULL */
+    struct wall_ms not_before; /* 0: at once */
+    struct wall_ms deadline;   /* 0: none but those of the attempts */
+    int64_t life_ms;           /* expires so long after now; 0: 7 days */
+    const char *traceparent;   /* continues that trace if well-formed; NULL: a new one */
+    enum publish_wait wait;
+    int64_t timeout_ms; /* of the wait; 0: none beyond the publish itself */
+};
+
+struct published {
+    struct turn_id turn_id;
+    struct service_id service;
+    enum role role;
+    char key[KEY_MAX + 1];
+    char traceparent[64];
+    int32_t partition;
+    int64_t offset;
+    bool delivered;       /* a worker of the target claimed it */
+    bool answered;        /* deduped is known */
+    bool deduped;         /* the log knew the turn already */
+    bool timed_out;       /* what was waited for did not come in time */
+    struct outcome *outcome; /* the end; NULL: not waited for, or none came */
+};
+void published_done(struct published *published);
+
+/* Reads identity and trust; nothing of the log yet. */
+baton_code publisher_open(const struct config *config, struct publisher *ret_publisher,
+                          struct baton_error *err);
+void publisher_close(struct publisher *publisher);
+
+/*
+ * Publishes, and waits if asked to. BATON_OK: it is in the log (timed_out says whether the wait was in
+ * vain). Codes: bad_service, unknown_service, invalid_request, not_permitted, record_too_large,
+ * service_unavailable, publish_failed, turn_conflict (the owner knows another turn by this key).
+ */
+baton_code publisher_publish(struct publisher *publisher, const struct publish_request *request,
+                             struct published *ret_published, struct baton_error *err);
+
+/* `00-<32 hex>-<16 hex>-<2 hex>`, not all zero? */
+bool traceparent_valid(const char *text);
+
+struct outcome_watch; /* topics/outcomes.h */
+/* publish_wait.c: waits for claim or end of a turn that was published after watch was opened. */
+baton_code publish_wait_for(struct outcome_watch *watch, const struct turn *turn,
+                            enum publish_wait wait, int64_t timeout_ms, struct published *published,
+                            struct baton_error *err);
+
+#endif
