@@ -98,8 +98,8 @@ static baton_code check_holds(enum control_kind kind, const struct json_value *c
             return field_missing(WHAT, name, err);
         }
         if (v[i] != NULL && !has(kind, name)) {
-            return baton_fail(err, BATON_E_invalid_envelope, "control record: %s has no place in a %s",
-                              name, control_word(kind));
+            return baton_fail(err, BATON_E_invalid_envelope,
+                              "control record: %s has no place in a %s", name, control_word(kind));
         }
     }
     return BATON_OK;
@@ -117,8 +117,8 @@ static baton_code read_report(const struct json_doc *doc, const struct json_valu
     if (c->failed) {
         const char *class = json_text(v[C_class], &len);
         if (!failure_parse(class, len, &c->class)) {
-            return baton_fail(err, BATON_E_invalid_envelope, "control record: '%s' is no failure class",
-                              text_quote_of(class).s);
+            return baton_fail(err, BATON_E_invalid_envelope,
+                              "control record: '%s' is no failure class", text_quote_of(class).s);
         }
     }
     if (v[C_result] != NULL) {

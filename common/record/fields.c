@@ -28,12 +28,13 @@ baton_code fields_version(const struct json_value *root, const char *what, struc
     }
     const struct json_value *version = json_member(root, "version");
     if (version == NULL || json_kind(version) != JSON_int) {
-        return baton_fail(err, BATON_E_invalid_envelope, "%s: version is missing or no integer", what);
+        return baton_fail(err, BATON_E_invalid_envelope, "%s: version is missing or no integer",
+                          what);
     }
     if (json_int(version) != 1) {
         return baton_fail(err, BATON_E_schema_unsupported,
-                          "%s: version %lld is not known to this program, which reads version 1", what,
-                          (long long)json_int(version));
+                          "%s: version %lld is not known to this program, which reads version 1",
+                          what, (long long)json_int(version));
     }
     return BATON_OK;
 }
@@ -150,14 +151,15 @@ baton_code field_check(const struct field *field, const char *what, const struct
     if (value_fits(field, value)) {
         return BATON_OK;
     }
-    baton_code code = field->kind == FIELD_role ? BATON_E_role_unresolved : BATON_E_invalid_envelope;
+    baton_code code =
+        field->kind == FIELD_role ? BATON_E_role_unresolved : BATON_E_invalid_envelope;
     struct text_quote quote = {""};
     if (json_kind(value) == JSON_text) {
         quote = text_quote_of(json_text(value, NULL));
     }
     if (field->max > 0) {
-        return baton_fail(err, code, "%s: %s must be %s (at most %lld), not '%s'", what, field->name,
-                          kind_texts[field->kind], (long long)field->max, quote.s);
+        return baton_fail(err, code, "%s: %s must be %s (at most %lld), not '%s'", what,
+                          field->name, kind_texts[field->kind], (long long)field->max, quote.s);
     }
     return baton_fail(err, code, "%s: %s must be %s, not '%s'", what, field->name,
                       kind_texts[field->kind], quote.s);

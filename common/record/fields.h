@@ -1,8 +1,9 @@
 /*
- * Closed JSON objects from tables: which members there may be, which must be, and what each may hold.
+ * Closed JSON objects from tables: which members there may be, which must be, and what each may
+ * hold.
  *
- * A table is a list FIELD(name, kind, required, max) in tbl/; the unknown-field check, the checks of
- * every value and the documentation come from it. Values are borrowed from their document.
+ * A table is a list FIELD(name, kind, required, max) in tbl/; the unknown-field check, the checks
+ * of every value and the documentation come from it. Values are borrowed from their document.
  */
 #ifndef BATON_RECORD_FIELDS_H
 #define BATON_RECORD_FIELDS_H
@@ -71,9 +72,11 @@ void fields_sort(const struct json_value *object, const struct field *table, siz
 baton_code field_check(const struct field *field, const char *what, const struct json_value *value,
                        struct baton_error *err);
 /* A member that no table has. */
-baton_code field_unknown(const char *what, const struct json_value *member, struct baton_error *err);
+baton_code field_unknown(const char *what, const struct json_value *member,
+                         struct baton_error *err);
 baton_code field_missing(const char *what, const char *name, struct baton_error *err);
-/* All of it: object, unknown members, missing members, every value. what names the object in errors. */
+/* All of it: object, unknown members, missing members, every value. what names the object in
+ * errors. */
 baton_code fields_read(const struct json_value *object, const char *what, const struct field *table,
                        size_t n_table, const struct json_value **ret_values,
                        struct baton_error *err);

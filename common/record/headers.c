@@ -35,8 +35,8 @@ static baton_code check_sizes(const struct log_record *record, struct baton_erro
         bytes += strlen(record->headers[i].name) + record->headers[i].value_len;
     }
     if (bytes > HEADER_BYTES_MAX) {
-        return baton_fail(err, BATON_E_invalid_envelope, "headers of %zu bytes, at most %d are taken",
-                          bytes, HEADER_BYTES_MAX);
+        return baton_fail(err, BATON_E_invalid_envelope,
+                          "headers of %zu bytes, at most %d are taken", bytes, HEADER_BYTES_MAX);
     }
     return BATON_OK;
 }
@@ -65,9 +65,10 @@ static baton_code take_pass(struct proofs *proofs, struct header_text text, bool
     struct pass_parts *parts = &proofs->parts[proofs->n_passes];
     if (text.at == NULL || text.len > PASS_TEXT_MAX || !pass_split(text.at, text.len, parts) ||
         (required && !parts->is_signed)) {
-        return baton_fail(err, BATON_E_bad_signature,
-                          "baton-pass %zu is not `<statement> <key id> <128 lower-case hex digits>`",
-                          proofs->n_passes + 1);
+        return baton_fail(
+            err, BATON_E_bad_signature,
+            "baton-pass %zu is not `<statement> <key id> <128 lower-case hex digits>`",
+            proofs->n_passes + 1);
     }
     proofs->passes[proofs->n_passes++] = text;
     return BATON_OK;

@@ -22,8 +22,8 @@ baton_code json_parse(const char *bytes, size_t len, size_t bytes_max, int depth
     struct json_doc *doc = NULL;
     baton_code rc;
     if (len > bytes_max) {
-        return baton_fail(err, BATON_E_record_too_large, "JSON of %zu bytes, at most %zu are taken", len,
-                          bytes_max);
+        return baton_fail(err, BATON_E_record_too_large, "JSON of %zu bytes, at most %zu are taken",
+                          len, bytes_max);
     }
     if (bytes == NULL || len == 0) {
         return baton_fail(err, BATON_E_invalid_envelope, "JSON: the text is empty");

@@ -1,9 +1,9 @@
 /*
  * The validator in front of cJSON (RECORD.md section 5, FIELD C14, C18). Called by json.c.
  *
- * One pass over the bytes with an explicit stack of containers; keys of open objects lie on a second
- * stack, and are compared, decoded, when their object ends: pairwise while they are few, sorted else,
- * so that no object costs quadratic time.
+ * One pass over the bytes with an explicit stack of containers; keys of open objects lie on a
+ * second stack, and are compared, decoded, when their object ends: pairwise while they are few,
+ * sorted else, so that no object costs quadratic time.
  */
 #include "common/record/json_check.h"
 
@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEYS_INLINE 48    /* enough for our records without an allocation */
-#define KEYS_PAIRWISE 24  /* up to here comparing all pairs is cheaper than sorting */
+#define KEYS_INLINE 48   /* enough for our records without an allocation */
+#define KEYS_PAIRWISE 24 /* up to here comparing all pairs is cheaper than sorting */
 
 struct key {
     const char *at; /* between the quotation marks */
@@ -30,8 +30,8 @@ struct checker {
     const char *at;
     const char *end;
     int depth_max;
-    int depth;          /* open containers */
-    uint64_t arrays;    /* bit d: the container at depth d+1 is an array */
+    int depth;       /* open containers */
+    uint64_t arrays; /* bit d: the container at depth d+1 is an array */
     size_t values;
     struct key inline_keys[KEYS_INLINE];
     struct key *keys; /* of all open objects */
@@ -61,13 +61,14 @@ static baton_code wrong(struct checker *c, const char *at, const char *format, .
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    return baton_fail(c->err, BATON_E_invalid_envelope, "JSON, line %zu column %zu: %s", line, column,
-                      text);
+    return baton_fail(c->err, BATON_E_invalid_envelope, "JSON, line %zu column %zu: %s", line,
+                      column, text);
 }
 
 static void skip_blanks(struct checker *c)
 {
-    while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\t' || *c->at == '\r')) {
+    while (c->at < c->end &&
+           (*c->at == ' ' || *c->at == '\n' || *c->at == '\t' || *c->at == '\r')) {
         c->at++;
     }
 }

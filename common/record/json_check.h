@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define JSON_DEPTH_MAX 64      /* what a caller may ask for; containers are bits of one word */
-#define JSON_VALUES_MAX 65536  /* of a document: its tree stays below 10 MiB */
+#define JSON_DEPTH_MAX 64     /* what a caller may ask for; containers are bits of one word */
+#define JSON_VALUES_MAX 65536 /* of a document: its tree stays below 10 MiB */
 
 /* The raw bytes of the root object's members, in their order. */
 struct json_members {
@@ -24,7 +24,8 @@ struct json_members {
 
 /*
  * Checks all that json_parse promises. With members (zeroed by the caller, who frees spans) the
- * values of a root object are noted there. Errors: invalid_envelope with line and column, no_memory.
+ * values of a root object are noted there. Errors: invalid_envelope with line and column,
+ * no_memory.
  */
 baton_code json_check(const char *bytes, size_t len, int depth_max, struct json_members *members,
                       struct baton_error *err);

@@ -146,7 +146,8 @@ baton_code keyfile_read_public(const char *name, const char *pem, size_t pem_len
     EVP_PKEY *key = bio == NULL ? NULL : PEM_read_bio_PUBKEY(bio, NULL, NULL, NULL);
     BIO_free(bio);
     if (key == NULL) {
-        return baton_fail(err, BATON_E_bad_config, "%s is no public key in PEM", text_quote_of(name).s);
+        return baton_fail(err, BATON_E_bad_config, "%s is no public key in PEM",
+                          text_quote_of(name).s);
     }
     baton_code rc = check_kind(name, key, err);
     if (rc != BATON_OK) {
@@ -198,10 +199,12 @@ baton_code keyfile_write_public(const char *path, struct evp_pkey_st *pair, stru
 {
     char *bytes = NULL;
     BIO *bio = BIO_new(BIO_s_mem());
-    long len = bio != NULL && PEM_write_bio_PUBKEY(bio, pair) == 1 ? BIO_get_mem_data(bio, &bytes) : 0;
+    long len =
+        bio != NULL && PEM_write_bio_PUBKEY(bio, pair) == 1 ? BIO_get_mem_data(bio, &bytes) : 0;
     /* The name holds the key's own id, so an existing file is this key. */
-    baton_code rc = len > 0 ? safe_write(path, bytes, (size_t)len, 0644, false, err)
-                            : baton_fail(err, BATON_E_unexpected, "OpenSSL could not write a public key");
+    baton_code rc =
+        len > 0 ? safe_write(path, bytes, (size_t)len, 0644, false, err)
+                : baton_fail(err, BATON_E_unexpected, "OpenSSL could not write a public key");
     BIO_free(bio);
     return rc == BATON_E_duplicate ? BATON_OK : rc;
 }

@@ -1,6 +1,6 @@
 /*
- * Key files: Ed25519 pairs as PKCS#8 and SubjectPublicKeyInfo in PEM. Private bytes are cleansed, and
- * never printed. Any thread, but a passphrase is asked on the main thread only.
+ * Key files: Ed25519 pairs as PKCS#8 and SubjectPublicKeyInfo in PEM. Private bytes are cleansed,
+ * and never printed. Any thread, but a passphrase is asked on the main thread only.
  */
 #ifndef BATON_RECORD_KEYFILE_H
 #define BATON_RECORD_KEYFILE_H
@@ -22,17 +22,19 @@ baton_code keyfile_read_private(const char *path, struct evp_pkey_st **ret_pair,
 /* From the text of a public key file; name is for errors. bad_config. */
 baton_code keyfile_read_public(const char *name, const char *pem, size_t pem_len,
                                struct evp_pkey_st **ret_key, struct baton_error *err);
-/* Who a private key is, without asking for a passphrase. *ret_encrypted: it has one, so its id is not
- * known (ret_id "" then). key_unsafe, key_not_found, bad_config. */
+/* Who a private key is, without asking for a passphrase. *ret_encrypted: it has one, so its id is
+ * not known (ret_id "" then). key_unsafe, key_not_found, bad_config. */
 baton_code keyfile_private_id(const char *path, struct key_id *ret_id, bool *ret_encrypted,
                               struct baton_error *err);
 void keyfile_free(struct evp_pkey_st *pair);
 
 baton_code keyfile_generate(struct evp_pkey_st **ret_pair, struct baton_error *err);
-/* Writes 0600; never over a file unless replace. with_passphrase: asks for one on the terminal first. */
+/* Writes 0600; never over a file unless replace. with_passphrase: asks for one on the terminal
+ * first. */
 baton_code keyfile_write_private(const char *path, struct evp_pkey_st *pair, bool with_passphrase,
                                  bool replace, struct baton_error *err);
 /* Writes 0644, never over a file with another content. */
-baton_code keyfile_write_public(const char *path, struct evp_pkey_st *pair, struct baton_error *err);
+baton_code keyfile_write_public(const char *path, struct evp_pkey_st *pair,
+                                struct baton_error *err);
 
 #endif

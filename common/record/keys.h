@@ -16,7 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define KEYS_RETIRE_AFTER_MS (31LL * 24 * 3600 * 1000) /* a turn may wait 7 days, a dead letter 30 */
+#define KEYS_RETIRE_AFTER_MS                                                                       \
+    (31LL * 24 * 3600 * 1000) /* a turn may wait 7 days, a dead letter 30 */
 
 struct keys_folders {
     const char *keys;
@@ -39,7 +40,7 @@ enum keys_step_kind { KEYS_STEPS(KEYS_STEP_ENUM) KEYS_STEP_COUNT };
 struct keys_step {
     enum keys_step_kind kind;
     struct plain_id name; /* the principal, or the fleet */
-    char text[400];       /* one line: what is lacking and will be made; the key's id once it is made */
+    char text[400]; /* one line: what is lacking and will be made; the key's id once it is made */
 };
 
 struct keys_plan {
@@ -51,16 +52,16 @@ const char *keys_step_word(enum keys_step_kind kind);
 
 /*
  * What the configuration needs and the trust folder lacks: a fleet's name (`local-` and 8 random
- * digits), a key and rights for `identity` (a person who may create, operate and ask everything), for
- * `coordinator`, and for each service (serve: its roles; pass: along the chains). Principals that are
- * there keep what they have; rights are only added, and only to services. Changes nothing.
+ * digits), a key and rights for `identity` (a person who may create, operate and ask everything),
+ * for `coordinator`, and for each service (serve: its roles; pass: along the chains). Principals
+ * that are there keep what they have; rights are only added, and only to services. Changes nothing.
  * key_unsafe, and those of trust_read.
  */
 baton_code keys_plan_config(const struct config *config, struct keys_plan *ret_plan,
                             struct baton_error *err);
 /*
- * Makes all of it, the folders too (keys 0700, trust 0755), and loads the trust folder at the end to
- * prove that it is whole. *ret_plan says what was done; keys_plan_done in any case.
+ * Makes all of it, the folders too (keys 0700, trust 0755), and loads the trust folder at the end
+ * to prove that it is whole. *ret_plan says what was done; keys_plan_done in any case.
  */
 baton_code keys_apply_config(const struct config *config, struct keys_plan *ret_plan,
                              struct baton_error *err);
@@ -69,9 +70,9 @@ baton_code keys_apply_config(const struct config *config, struct keys_plan *ret_
 
 /* Rights as they are typed: ROLES is `owner,reviewer`, or `all`. */
 struct keys_wish {
-    const char *kind;         /* NULL: service with serve, else person */
-    const char *serve;        /* ROLES */
-    const char *const *pass;  /* SERVICE=ROLES */
+    const char *kind;        /* NULL: service with serve, else person */
+    const char *serve;       /* ROLES */
+    const char *const *pass; /* SERVICE=ROLES */
     size_t n_pass;
     const char *const *create; /* SERVICE=ROLES, `*` is every service */
     size_t n_create;
@@ -90,8 +91,8 @@ struct keys_made {
 };
 
 /*
- * A new pair for NAME. duplicate: it has a private key here (rotate it). invalid_request: rights for a
- * principal that is there already, or rights that its kind cannot have.
+ * A new pair for NAME. duplicate: it has a private key here (rotate it). invalid_request: rights
+ * for a principal that is there already, or rights that its kind cannot have.
  */
 baton_code keys_generate(const struct keys_folders *folders, const char *name,
                          const struct keys_wish *wish, bool with_passphrase,
@@ -114,7 +115,8 @@ baton_code keys_retire(const struct keys_folders *folders, const char *key_id, s
 /* The checks of keys_retire, without removing. */
 baton_code keys_retire_check(const struct keys_folders *folders, const char *key_id,
                              struct wall_ms now, struct baton_error *err);
-/* Marks a key as never trusted. *ret_known: it is in the folder. duplicate: it was marked before. */
+/* Marks a key as never trusted. *ret_known: it is in the folder. duplicate: it was marked before.
+ */
 baton_code keys_revoke(const struct keys_folders *folders, const char *key_id, bool *ret_known,
                        struct baton_error *err);
 

@@ -43,9 +43,10 @@ static baton_code roles_of(const char *text, role_set *ret_roles, struct baton_e
         size_t n = strcspn(at, ",");
         enum role role;
         if (!role_parse(at, n, &role)) {
-            return baton_fail(err, BATON_E_invalid_request,
-                              "'%s' is no role: owner, reviewer, arbiter, with commas between, or all",
-                              text_quote(at, n).s);
+            return baton_fail(
+                err, BATON_E_invalid_request,
+                "'%s' is no role: owner, reviewer, arbiter, with commas between, or all",
+                text_quote(at, n).s);
         }
         roles |= ROLE_BIT(role);
         if (at[n] == '\0') {
@@ -67,7 +68,8 @@ static baton_code grant_of(const char *text, bool any, struct grant **grants, si
     role_set roles = 0;
     bool anywhere = any && n == 1 && text[0] == '*';
     if (equals == NULL || (!anywhere && !service_id_valid(text, n))) {
-        return baton_fail(err, BATON_E_invalid_request, "'%s' is not SERVICE=ROLES, like claude=owner,reviewer",
+        return baton_fail(err, BATON_E_invalid_request,
+                          "'%s' is not SERVICE=ROLES, like claude=owner,reviewer",
                           text_quote_of(text).s);
     }
     memcpy(service, text, n);
@@ -158,7 +160,8 @@ static baton_code rights_of(const char *name, const struct keys_wish *wish,
     if (service ? who->n_create + who->n_operate > 0 || who->requests != 0 || who->coordinate
                 : who->serve != 0 || who->n_pass > 0) {
         return baton_fail(err, BATON_E_invalid_request,
-                          "a service may serve and pass, and a program or person create, operate and request; %s is a %s",
+                          "a service may serve and pass, and a program or person create, operate "
+                          "and request; %s is a %s",
                           name, principal_kind_word(who->kind));
     }
     if ((service && !service_id_valid(name, strlen(name))) ||
@@ -176,7 +179,8 @@ static baton_code rights_of(const char *name, const struct keys_wish *wish,
 static baton_code check_name(const char *name, struct baton_error *err)
 {
     if (!plain_id_valid(name, strlen(name)) || strcmp(name, "fleet") == 0) {
-        return baton_fail(err, BATON_E_invalid_request, "'%s' is no name of a principal, [a-z0-9._-]{1,64} but fleet",
+        return baton_fail(err, BATON_E_invalid_request,
+                          "'%s' is no name of a principal, [a-z0-9._-]{1,64} but fleet",
                           text_quote_of(name).s);
     }
     return BATON_OK;
@@ -230,7 +234,8 @@ baton_code keys_generate(const struct keys_folders *folders, const char *name,
     baton_code rc;
     memset(&who, 0, sizeof(who));
     memset(&made, 0, sizeof(made));
-    if ((rc = check_name(name, err)) != BATON_OK || (rc = rights_of(name, wish, &who, err)) != BATON_OK ||
+    if ((rc = check_name(name, err)) != BATON_OK ||
+        (rc = rights_of(name, wish, &who, err)) != BATON_OK ||
         (rc = keys_folder_make(folders->keys, 0700, err)) != BATON_OK ||
         (rc = open_folders(folders, &trust, err)) != BATON_OK ||
         (rc = keys_path(folders->keys, name, ".pem", path, err)) != BATON_OK) {
@@ -239,14 +244,14 @@ baton_code keys_generate(const struct keys_folders *folders, const char *name,
     bool known = trust_principal_find(trust, name) != NULL;
     if (known && any_right(wish)) {
         rc = baton_fail(err, BATON_E_invalid_request,
-                        "%s is in the trust folder already; edit %s/%s.yaml to change its rights", name,
-                        text_quote_of(folders->trust).s, name);
+                        "%s is in the trust folder already; edit %s/%s.yaml to change its rights",
+                        name, text_quote_of(folders->trust).s, name);
         goto out;
     }
     if (keys_path_exists(path)) {
         rc = baton_fail(err, BATON_E_duplicate,
-                        "%s has a private key here, %s; `baton keys rotate %s` makes another one", name,
-                        text_quote_of(path).s, name);
+                        "%s has a private key here, %s; `baton keys rotate %s` makes another one",
+                        name, text_quote_of(path).s, name);
         goto out;
     }
     if ((rc = make_pair(folders, name, path, with_passphrase, false, &made, err)) == BATON_OK &&
@@ -264,7 +269,8 @@ out:
 
 /* ---- rotate ---- */
 
-/* The waiting key signs from now on; its public half must be in trust already, here and elsewhere. */
+/* The waiting key signs from now on; its public half must be in trust already, here and elsewhere.
+ */
 static baton_code switch_to(const struct keys_folders *folders, const char *name, const char *next,
                             const char *path, struct keys_made *made, struct baton_error *err)
 {
@@ -300,12 +306,14 @@ baton_code keys_rotate(const struct keys_folders *folders, const char *name, boo
     }
     bool waits = keys_path_exists(next);
     if (trust_principal_find(trust, name) == NULL || !keys_path_exists(path)) {
-        rc = baton_fail(err, BATON_E_unauthenticated,
-                        "%s has no private key here to be replaced; `baton keys generate %s` makes one",
-                        name, name);
+        rc = baton_fail(
+            err, BATON_E_unauthenticated,
+            "%s has no private key here to be replaced; `baton keys generate %s` makes one", name,
+            name);
     } else if (stage && waits) {
         rc = baton_fail(err, BATON_E_duplicate,
-                        "a key of %s waits already, %s; copy the trust folder to every host, then `baton keys rotate %s`",
+                        "a key of %s waits already, %s; copy the trust folder to every host, then "
+                        "`baton keys rotate %s`",
                         name, text_quote_of(next).s, name);
     } else if (stage) {
         rc = make_pair(folders, name, next, with_passphrase, false, &made, err);
@@ -357,8 +365,9 @@ static baton_code retire_check(const struct keys_folders *folders, const struct 
     const struct trust_key *key = any_key(trust, key_id);
     struct wall_ms since = {0};
     if (key == NULL) {
-        return baton_fail(err, BATON_E_key_not_found, "no key %s in %s; `baton keys list` shows them",
-                          text_quote_of(key_id).s, text_quote_of(folders->trust).s);
+        return baton_fail(err, BATON_E_key_not_found,
+                          "no key %s in %s; `baton keys list` shows them", text_quote_of(key_id).s,
+                          text_quote_of(folders->trust).s);
     }
     if (key->revoked) {
         return baton_fail(err, BATON_E_not_permitted,
@@ -367,8 +376,8 @@ static baton_code retire_check(const struct keys_folders *folders, const struct 
     enum keys_here here = keys_here(folders, key, NULL);
     if (here == KEYS_HERE_signs || here == KEYS_HERE_staged) {
         return baton_fail(err, BATON_E_not_permitted,
-                          "key %s is %s on this host; `baton keys rotate %s` makes its successor", key_id,
-                          here == KEYS_HERE_signs ? "the one that signs" : "staged to sign",
+                          "key %s is %s on this host; `baton keys rotate %s` makes its successor",
+                          key_id, here == KEYS_HERE_signs ? "the one that signs" : "staged to sign",
                           key->owner_name.s);
     }
     if (!superseded_at(trust, key, &since)) {
@@ -377,9 +386,10 @@ static baton_code retire_check(const struct keys_folders *folders, const struct 
                           key->owner_name.s);
     }
     if (now.v - since.v < KEYS_RETIRE_AFTER_MS) {
-        return baton_fail(err, BATON_E_not_permitted,
-                          "the successor of key %s was made %s; what it signed may be needed for 31 days",
-                          key_id, wall_text(since).s);
+        return baton_fail(
+            err, BATON_E_not_permitted,
+            "the successor of key %s was made %s; what it signed may be needed for 31 days", key_id,
+            wall_text(since).s);
     }
     *ret_key = key;
     return BATON_OK;
@@ -406,8 +416,7 @@ baton_code keys_retire(const struct keys_folders *folders, const char *key_id, s
     char path[KEYS_PATH_MAX];
     char ending[32];
     baton_code rc = open_folders(folders, &trust, err);
-    if (rc == BATON_OK &&
-        (rc = retire_check(folders, trust, key_id, now, &key, err)) == BATON_OK) {
+    if (rc == BATON_OK && (rc = retire_check(folders, trust, key_id, now, &key, err)) == BATON_OK) {
         snprintf(ending, sizeof(ending), ".%s.pem", key->id.s);
         rc = keys_path(folders->trust, key->owner_name.s, ending, path, err);
         if (rc == BATON_OK && unlink(path) != 0) {
@@ -430,7 +439,8 @@ baton_code keys_revoke(const struct keys_folders *folders, const char *key_id, b
                           text_quote_of(key_id).s);
     }
     baton_code rc = open_folders(folders, &trust, err);
-    if (rc == BATON_OK && (rc = keys_path(folders->trust, key_id, ".revoked", path, err)) == BATON_OK) {
+    if (rc == BATON_OK &&
+        (rc = keys_path(folders->trust, key_id, ".revoked", path, err)) == BATON_OK) {
         rc = safe_write(path, "", 0, 0644, false, err);
         if (rc == BATON_E_duplicate) {
             rc = baton_fail(err, rc, "key %s was revoked before", key_id);
@@ -472,7 +482,8 @@ enum keys_here keys_here(const struct keys_folders *folders, const struct trust_
     if (is_in(folders->keys, key->owner_name.s, ".pem", key->id.s, &encrypted, findings)) {
         return KEYS_HERE_signs;
     }
-    if (is_in(folders->keys, key->owner_name.s, ".next.pem", key->id.s, &next_encrypted, findings)) {
+    if (is_in(folders->keys, key->owner_name.s, ".next.pem", key->id.s, &next_encrypted,
+              findings)) {
         return KEYS_HERE_staged;
     }
     return encrypted ? KEYS_HERE_encrypted : KEYS_HERE_no;

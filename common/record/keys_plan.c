@@ -71,7 +71,8 @@ static baton_code walk_fleet(struct walk *w)
     baton_code rc = w->make ? keys_write_fleet(w->config->trust, fleet, w->err) : BATON_OK;
     return rc != BATON_OK ? rc
            : w->make      ? step(w, KEYS_STEP_fleet, fleet, "the fleet is called %s", fleet)
-                          : step(w, KEYS_STEP_fleet, "fleet", "the fleet gets a name, local-<8 random digits>");
+                          : step(w, KEYS_STEP_fleet, "fleet",
+                                 "the fleet gets a name, local-<8 random digits>");
 }
 
 /* ---- rights ---- */
@@ -162,8 +163,9 @@ static baton_code walk_rights(struct walk *w, const struct trust_principal *had,
     } else if (text.len > 0 || had == NULL) {
         rc = w->make ? keys_write_rights(w->config->trust, wanted, w->err) : BATON_OK;
         if (rc == BATON_OK) {
-            rc = step(w, KEYS_STEP_rights, name, "%s, a %s: %s", name,
-                      principal_kind_word(wanted->kind), text.len > 0 ? text.data : "no rights yet");
+            rc =
+                step(w, KEYS_STEP_rights, name, "%s, a %s: %s", name,
+                     principal_kind_word(wanted->kind), text.len > 0 ? text.data : "no rights yet");
         }
     }
     buf_done(&text);
@@ -198,7 +200,8 @@ static baton_code walk_key(struct walk *w, const char *name)
     bool here = keys_path_exists(path);
     enum keys_step_kind kind = here ? KEYS_STEP_publish : KEYS_STEP_pair;
     if (!w->make) {
-        return here ? step(w, kind, name, "%s has a private key here, and no public one in trust", name)
+        return here ? step(w, kind, name, "%s has a private key here, and no public one in trust",
+                           name)
                     : step(w, kind, name, "%s gets a key", name);
     }
     rc = here ? keyfile_read_private(path, &pair, w->err) : keyfile_generate(&pair, w->err);
@@ -222,9 +225,10 @@ static baton_code walk_principal(struct walk *w, const char *name, want_fn *want
     struct trust_principal wanted;
     memset(&wanted, 0, sizeof(wanted));
     if (had != NULL && service != NULL && had->kind != PRINCIPAL_service) {
-        return baton_fail(w->err, BATON_E_bad_config,
-                          "%s is a service in the configuration and a %s in the trust folder; rename one",
-                          name, principal_kind_word(had->kind));
+        return baton_fail(
+            w->err, BATON_E_bad_config,
+            "%s is a service in the configuration and a %s in the trust folder; rename one", name,
+            principal_kind_word(had->kind));
     }
     bool ok = had == NULL || keys_rights_copy(had, &wanted);
     wanted.name = plain_id_of(name);

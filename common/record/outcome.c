@@ -127,7 +127,8 @@ void outcome_encode(const struct outcome *o, struct buf *value)
     jsonw_end(&w);
 }
 
-static baton_code bad_word(const char *name, const struct json_value *value, struct baton_error *err)
+static baton_code bad_word(const char *name, const struct json_value *value,
+                           struct baton_error *err)
 {
     return baton_fail(err, BATON_E_invalid_envelope, "outcome: '%s' is no %s",
                       text_quote_of(field_text(value)).s, name);
@@ -137,8 +138,8 @@ static baton_code bad_word(const char *name, const struct json_value *value, str
 static baton_code read_identity(const struct json_value *const *v, struct outcome *o,
                                 struct baton_error *err)
 {
-    static const int whole[] = {O_turn_id, O_origin, O_born,   O_role,   O_task_id, O_task_rev,
-                                O_run_id,  O_epoch,  O_intent, O_content};
+    static const int whole[] = {O_turn_id,  O_origin, O_born,  O_role,   O_task_id,
+                                O_task_rev, O_run_id, O_epoch, O_intent, O_content};
     bool may_lack = o->event == OUTCOME_answer || o->event == OUTCOME_run_ended;
     size_t len;
     o->has_role = v[O_role] != NULL;

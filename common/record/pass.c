@@ -54,7 +54,8 @@ static bool words_of(const char *statement, struct word words[STATEMENT_WORDS])
     return *at == '\0';
 }
 
-/* Decimal without sign and leading zero, at most PASS_COUNT_MAX: no counter wraps or starts again. */
+/* Decimal without sign and leading zero, at most PASS_COUNT_MAX: no counter wraps or starts again.
+ */
 static bool count_of(struct word word, int *ret_count)
 {
     int value = 0;

@@ -1,6 +1,7 @@
 /*
- * A pass: the signed hop by which one service hands a turn on to another (RECORD.md section 2). It is
- * one header, `baton-pass: <statement> <key id> <signature>`; with proof: off the statement alone.
+ * A pass: the signed hop by which one service hands a turn on to another (RECORD.md section 2). It
+ * is one header, `baton-pass: <statement> <key id> <signature>`; with proof: off the statement
+ * alone.
  */
 #ifndef BATON_RECORD_PASS_H
 #define BATON_RECORD_PASS_H
@@ -38,7 +39,7 @@ struct pass {
 struct pass_parts {
     char statement[PASS_STATEMENT_MAX + 1];
     bool is_signed;
-    struct key_id key_id;                 /* where signed */
+    struct key_id key_id;        /* where signed */
     char signature_hex[128 + 1]; /* where signed */
 };
 

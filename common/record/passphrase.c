@@ -27,7 +27,8 @@ static baton_code check_person(struct baton_error *err)
     }
     if (mark != NULL) {
         return baton_fail(err, BATON_E_person_required,
-                          "the key has a passphrase, which only a person may give, and %s says that an agent runs this",
+                          "the key has a passphrase, which only a person may give, and %s says "
+                          "that an agent runs this",
                           mark);
     }
     if (mode != NULL && strcmp(mode, "attended") != 0 && strcmp(mode, "unattended") != 0) {
@@ -36,7 +37,8 @@ static baton_code check_person(struct baton_error *err)
     bool unattended = mode != NULL ? strcmp(mode, "unattended") == 0 : ci != NULL && ci[0] != '\0';
     if (unattended) {
         return baton_fail(err, BATON_E_unattended_denied,
-                          "the key has a passphrase, and nobody is there to give it; run this on a terminal, or use a key without one");
+                          "the key has a passphrase, and nobody is there to give it; run this on a "
+                          "terminal, or use a key without one");
     }
     return BATON_OK;
 }
@@ -66,7 +68,8 @@ static baton_code read_line(int tty, const char *prompt, char text[PASSPHRASE_MA
     text[len] = '\0';
     dprintf(tty, "\n");
     if (len == 0 || too_long) {
-        return baton_fail(err, BATON_E_invalid_request, "a passphrase has 1 to %d bytes", PASSPHRASE_MAX);
+        return baton_fail(err, BATON_E_invalid_request, "a passphrase has 1 to %d bytes",
+                          PASSPHRASE_MAX);
     }
     return BATON_OK;
 }
@@ -77,7 +80,8 @@ static baton_code ask(int tty, const char *prompt, bool twice, char text[PASSPHR
     char again[PASSPHRASE_MAX + 1] = "";
     baton_code rc = read_line(tty, prompt, text, err);
     if (rc == BATON_OK && twice && strlen(text) < NEW_MIN) {
-        rc = baton_fail(err, BATON_E_invalid_request, "a new passphrase has %d bytes at least", NEW_MIN);
+        rc = baton_fail(err, BATON_E_invalid_request, "a new passphrase has %d bytes at least",
+                        NEW_MIN);
     }
     if (rc == BATON_OK && twice && (rc = read_line(tty, "again", again, err)) == BATON_OK &&
         strcmp(text, again) != 0) {

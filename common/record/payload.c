@@ -60,7 +60,8 @@ static size_t decode_group(const char *in, bool last, uint8_t out[3])
             return 0;
         }
     }
-    uint32_t group = (uint32_t)d[0] << 18 | (uint32_t)d[1] << 12 | (uint32_t)d[2] << 6 | (uint32_t)d[3];
+    uint32_t group =
+        (uint32_t)d[0] << 18 | (uint32_t)d[1] << 12 | (uint32_t)d[2] << 6 | (uint32_t)d[3];
     out[0] = (uint8_t)(group >> 16);
     out[1] = (uint8_t)(group >> 8);
     out[2] = (uint8_t)group;
@@ -110,15 +111,18 @@ baton_code payload_check(const struct json_value *payload, struct baton_error *e
     }
     const char *media_type = json_text(v[PAYLOAD_media_type], &len);
     if (!media_type_valid(media_type, len)) {
-        return baton_fail(err, BATON_E_invalid_envelope, "payload: media_type '%s' is not type/subtype",
+        return baton_fail(err, BATON_E_invalid_envelope,
+                          "payload: media_type '%s' is not type/subtype",
                           text_quote(media_type, len).s);
     }
     bool by_ref = v[PAYLOAD_ref] != NULL && v[PAYLOAD_sha256] != NULL && v[PAYLOAD_size] != NULL;
-    int any_ref = (v[PAYLOAD_ref] != NULL) + (v[PAYLOAD_sha256] != NULL) + (v[PAYLOAD_size] != NULL);
+    int any_ref =
+        (v[PAYLOAD_ref] != NULL) + (v[PAYLOAD_sha256] != NULL) + (v[PAYLOAD_size] != NULL);
     int forms = (v[PAYLOAD_text] != NULL) + (v[PAYLOAD_base64] != NULL) + (any_ref > 0);
     if (forms != 1 || (any_ref > 0 && !by_ref)) {
         return baton_fail(err, BATON_E_invalid_envelope,
-                          "payload: holds media_type and exactly one of text, base64, or ref with sha256 and size");
+                          "payload: holds media_type and exactly one of text, base64, or ref with "
+                          "sha256 and size");
     }
     if (v[PAYLOAD_base64] != NULL) {
         const char *text = json_text(v[PAYLOAD_base64], &len);

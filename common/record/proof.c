@@ -34,7 +34,8 @@ static EVP_MD_CTX *begin_digest(void)
 {
     pthread_once(&sha256_once, fetch_sha256);
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    /* A digest cannot be left out, and its callers cannot go on without it: no memory stops here. */
+    /* A digest cannot be left out, and its callers cannot go on without it: no memory stops here.
+     */
     BATON_INVARIANT(ctx != NULL && EVP_DigestInit_ex2(ctx, sha256, NULL) == 1);
     return ctx;
 }
@@ -99,7 +100,8 @@ size_t proof_message(const char *fleet, enum proof_class class, const void *key,
     const char *word = proof_class_word(class);
     size_t fleet_len = strlen(fleet);
     size_t statement_len = statement == NULL ? 0 : strlen(statement);
-    if (fleet_len > ID_MAX || key_len > PROOF_RECORD_KEY_MAX || statement_len > PROOF_STATEMENT_MAX) {
+    if (fleet_len > ID_MAX || key_len > PROOF_RECORD_KEY_MAX ||
+        statement_len > PROOF_STATEMENT_MAX) {
         return 0;
     }
     uint8_t *at = ret_message;

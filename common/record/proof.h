@@ -17,14 +17,15 @@
 #define SIGNATURE_HEX (2 * SIGNATURE_LEN)
 #define PROOF_RECORD_KEY_MAX 256 /* our keys are ids: 64 bytes and a prefix */
 #define PROOF_STATEMENT_MAX 256  /* of a pass: ten short words */
-#define PROOF_MESSAGE_MAX (14 + 4 * 4 + ID_MAX + 8 + PROOF_RECORD_KEY_MAX + PROOF_STATEMENT_MAX + DIGEST_LEN)
+#define PROOF_MESSAGE_MAX                                                                          \
+    (14 + 4 * 4 + ID_MAX + 8 + PROOF_RECORD_KEY_MAX + PROOF_STATEMENT_MAX + DIGEST_LEN)
 
 /* "turn", "pass", "control", "request", "outcome". */
 const char *proof_class_word(enum proof_class class);
 
 /*
- * Writes the bytes that are signed and returns their number; 0 if fleet, key or statement are longer
- * than any of ours. statement NULL counts as empty.
+ * Writes the bytes that are signed and returns their number; 0 if fleet, key or statement are
+ * longer than any of ours. statement NULL counts as empty.
  */
 size_t proof_message(const char *fleet, enum proof_class class, const void *key, size_t key_len,
                      const char *statement, const struct digest *digest,

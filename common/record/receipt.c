@@ -1,9 +1,9 @@
 /*
- * On receipt: the stages from bytes to a record that may change something, in the order of RECORD.md
- * section 3. Each stage is one function; the first that refuses ends it.
+ * On receipt: the stages from bytes to a record that may change something, in the order of
+ * RECORD.md section 3. Each stage is one function; the first that refuses ends it.
  *
- * In: common/engine (intake of handoffs and control records), worker (receipt_stored before a start)
- * Out: a struct receipt: a proven record, or the code of its rejection
+ * In: common/engine (intake of handoffs and control records), worker (receipt_stored before a
+ * start) Out: a struct receipt: a proven record, or the code of its rejection
  */
 #include "common/record/receipt.h"
 
@@ -55,12 +55,12 @@ static baton_code check_size(struct judgement *j, size_t value_max)
         return baton_fail(&j->err, BATON_E_invalid_envelope, "the value is empty");
     }
     if (j->value_len > value_max) {
-        return baton_fail(&j->err, BATON_E_record_too_large, "a value of %zu bytes, at most %zu are taken",
-                          j->value_len, value_max);
+        return baton_fail(&j->err, BATON_E_record_too_large,
+                          "a value of %zu bytes, at most %zu are taken", j->value_len, value_max);
     }
     if (j->key == NULL || j->key_len == 0 || j->key_len > ID_MAX) {
-        return baton_fail(&j->err, BATON_E_invalid_envelope, "a key of %zu bytes, 1 to %d are taken",
-                          j->key_len, ID_MAX);
+        return baton_fail(&j->err, BATON_E_invalid_envelope,
+                          "a key of %zu bytes, 1 to %d are taken", j->key_len, ID_MAX);
     }
     return BATON_OK;
 }
@@ -69,9 +69,10 @@ static baton_code check_size(struct judgement *j, size_t value_max)
 
 static baton_code unknown_key(struct judgement *j, const char *key_id)
 {
-    return baton_fail(&j->err, BATON_E_unknown_key,
-                      "key %s is not in the trust folder, or is revoked; `baton keys list` shows which are",
-                      key_id);
+    return baton_fail(
+        &j->err, BATON_E_unknown_key,
+        "key %s is not in the trust folder, or is revoked; `baton keys list` shows which are",
+        key_id);
 }
 
 static baton_code check_keys(struct judgement *j)
@@ -175,7 +176,8 @@ static baton_code read_chain(struct judgement *j)
         }
         if (again) {
             return baton_fail(&j->err, BATON_E_invalid_envelope,
-                              "pass %zu leads back to %s, which has had the turn", i + 1, pass->to.s);
+                              "pass %zu leads back to %s, which has had the turn", i + 1,
+                              pass->to.s);
         }
     }
     if (r->n_passes > 0) {
@@ -248,8 +250,8 @@ static baton_code check_address(struct judgement *j)
         at = r->passes[i].to.s;
     }
     if (strcmp(at, j->receiver->service) != 0) {
-        return baton_fail(&j->err, BATON_E_wrong_service, "the turn is addressed to %s, and this is %s",
-                          at, j->receiver->service);
+        return baton_fail(&j->err, BATON_E_wrong_service,
+                          "the turn is addressed to %s, and this is %s", at, j->receiver->service);
     }
     return BATON_OK;
 }
@@ -267,7 +269,8 @@ static baton_code check_partition(struct judgement *j, const struct log_record *
 
 /* ---- time: what counts is when the log appended the record, not when it is read ---- */
 
-static baton_code check_ahead(struct judgement *j, struct wall_ms signed_at, struct wall_ms appended)
+static baton_code check_ahead(struct judgement *j, struct wall_ms signed_at,
+                              struct wall_ms appended)
 {
     if (signed_at.v > appended.v + AHEAD_MAX_MS) {
         return baton_fail(&j->err, BATON_E_handoff_expired,
@@ -302,7 +305,8 @@ static bool may_control(const struct judgement *j)
     const char *here = j->receiver->service;
     switch (j->receipt->control->kind) {
     case CONTROL_cancel:
-        /* Whether this turn's origin, or who operates its first service, is asked once it is known. */
+        /* Whether this turn's origin, or who operates its first service, is asked once it is known.
+         */
         return trust_principal_kind(who) != PRINCIPAL_service &&
                (trust_may_operate_any(who) || trust_may_create_any(who));
     case CONTROL_replay:
@@ -325,8 +329,9 @@ static baton_code check_control(struct judgement *j, const struct log_record *re
     bool by_number = control->kind == CONTROL_pause || control->kind == CONTROL_resume;
     const char *due = by_number ? PAUSE_KEY : control->turn_id.s;
     if (j->key_len != strlen(due) || memcmp(j->key, due, j->key_len) != 0) {
-        return baton_fail(&j->err, BATON_E_invalid_envelope, "the key of this %s must be '%s', not '%s'",
-                          control_word(control->kind), due, text_quote(j->key, j->key_len).s);
+        return baton_fail(&j->err, BATON_E_invalid_envelope,
+                          "the key of this %s must be '%s', not '%s'", control_word(control->kind),
+                          due, text_quote(j->key, j->key_len).s);
     }
     if (j->receiver->proof_required && !may_control(j)) {
         return baton_fail(&j->err, BATON_E_not_permitted, "%s may not send a %s to %s",
@@ -401,8 +406,9 @@ static baton_code prove(struct judgement *j)
 static baton_code judge_turn(struct judgement *j)
 {
     baton_code rc = prove(j);
-    if (rc != BATON_OK || (rc = turn_parse(j->receiver->fleet, j->value, j->value_len,
-                                           &j->receipt->turn, &j->err)) != BATON_OK ||
+    if (rc != BATON_OK ||
+        (rc = turn_parse(j->receiver->fleet, j->value, j->value_len, &j->receipt->turn, &j->err)) !=
+            BATON_OK ||
         (rc = read_chain(j)) != BATON_OK || (rc = check_identity(j)) != BATON_OK ||
         (rc = check_rights(j)) != BATON_OK) {
         return rc;
@@ -450,7 +456,8 @@ baton_code receipt_control(const struct receiver *receiver, const struct log_rec
     baton_code rc;
     take_record(&j, record);
     if ((rc = check_size(&j, LIMIT_HANDOFF_RECORD)) != BATON_OK ||
-        (rc = headers_read(record, receiver->proof_required, false, &headers, &j.err)) != BATON_OK) {
+        (rc = headers_read(record, receiver->proof_required, false, &headers, &j.err)) !=
+            BATON_OK) {
         return finish(&j, rc);
     }
     j.proofs = headers.proofs;

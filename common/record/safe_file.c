@@ -68,8 +68,8 @@ baton_code safe_folder_check(const char *path, struct baton_error *err)
     return check_owner_and_mode(path, &st, SAFE_public, err);
 }
 
-/* The file is judged before it is opened, since opening a FIFO or device would act; and again once it
- * is open, since it may be another one by then. */
+/* The file is judged before it is opened, since opening a FIFO or device would act; and again once
+ * it is open, since it may be another one by then. */
 static baton_code open_safe(const char *path, enum safe_kind kind, int *ret_fd,
                             struct baton_error *err)
 {
@@ -77,7 +77,8 @@ static baton_code open_safe(const char *path, enum safe_kind kind, int *ret_fd,
     baton_code rc;
     if (stat(path, &st) != 0) {
         if (errno == ENOENT) {
-            return baton_fail(err, BATON_E_key_not_found, "there is no file %s", text_quote_of(path).s);
+            return baton_fail(err, BATON_E_key_not_found, "there is no file %s",
+                              text_quote_of(path).s);
         }
         return cannot("look at", path, err);
     }
@@ -131,8 +132,8 @@ baton_code safe_read(const char *path, enum safe_kind kind, size_t max, char *re
     }
     close(fd);
     if (rc == BATON_OK && len > max) {
-        rc = baton_fail(err, BATON_E_bad_config, "%s is larger than %zu bytes", text_quote_of(path).s,
-                        max);
+        rc = baton_fail(err, BATON_E_bad_config, "%s is larger than %zu bytes",
+                        text_quote_of(path).s, max);
     }
     if (rc == BATON_OK) {
         ret_bytes[len] = '\0';
@@ -188,9 +189,11 @@ baton_code safe_write(const char *path, const void *bytes, size_t len, unsigned 
     const char *slash = strrchr(path, '/');
     size_t folder_len = slash == NULL ? 0 : (size_t)(slash - path) + 1;
     /* A dot in front: whoever reads the folder meanwhile passes over it. */
-    int n = snprintf(temp, sizeof(temp), "%.*s.%s.%s", (int)folder_len, path, path + folder_len, suffix);
+    int n = snprintf(temp, sizeof(temp), "%.*s.%s.%s", (int)folder_len, path, path + folder_len,
+                     suffix);
     if (n < 0 || (size_t)n >= sizeof(temp)) {
-        return baton_fail(err, BATON_E_bad_config, "the path %s is too long", text_quote_of(path).s);
+        return baton_fail(err, BATON_E_bad_config, "the path %s is too long",
+                          text_quote_of(path).s);
     }
     int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0) {

@@ -1,6 +1,7 @@
 /*
- * Files that decide whom to believe: read only if nobody else can have written (or, for secrets, read)
- * them (RECORD.md section 4). Every refusal is key_unsafe and says how to mend it. Any thread.
+ * Files that decide whom to believe: read only if nobody else can have written (or, for secrets,
+ * read) them (RECORD.md section 4). Every refusal is key_unsafe and says how to mend it. Any
+ * thread.
  */
 #ifndef BATON_RECORD_SAFE_FILE_H
 #define BATON_RECORD_SAFE_FILE_H
@@ -18,8 +19,8 @@ enum safe_kind {
 /* key_unsafe, bad_config (no folder), service_unavailable (cannot be looked at). */
 baton_code safe_folder_check(const char *path, struct baton_error *err);
 /*
- * Reads a regular file, following links, of at most max bytes; fills ret_bytes (of max + 1 bytes) and
- * a NUL behind. key_unsafe, key_not_found (no such file), bad_config (too large),
+ * Reads a regular file, following links, of at most max bytes; fills ret_bytes (of max + 1 bytes)
+ * and a NUL behind. key_unsafe, key_not_found (no such file), bad_config (too large),
  * service_unavailable (cannot be read).
  */
 baton_code safe_read(const char *path, enum safe_kind kind, size_t max, char *ret_bytes,

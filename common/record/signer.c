@@ -35,7 +35,8 @@ baton_code signer_load(const char *keys_dir, const char *principal, struct signe
     baton_code rc = BATON_OK;
     size_t len = strlen(principal);
     if (!plain_id_valid(principal, len)) {
-        return baton_fail(err, BATON_E_invalid_request, "'%s' is no name of a principal, [a-z0-9._-]{1,64}",
+        return baton_fail(err, BATON_E_invalid_request,
+                          "'%s' is no name of a principal, [a-z0-9._-]{1,64}",
                           text_quote_of(principal).s);
     }
     int n = snprintf(path, sizeof(path), "%s/%s.pem", keys_dir, principal);
@@ -48,9 +49,10 @@ baton_code signer_load(const char *keys_dir, const char *principal, struct signe
     memcpy(signer->principal, principal, len + 1);
     rc = keyfile_read_private(path, &signer->pair, err);
     if (rc == BATON_E_key_not_found) {
-        rc = baton_fail(err, BATON_E_unauthenticated,
-                        "there is no private key %s; `baton keys generate %s --create S=ROLES` makes one",
-                        text_quote_of(path).s, principal);
+        rc = baton_fail(
+            err, BATON_E_unauthenticated,
+            "there is no private key %s; `baton keys generate %s --create S=ROLES` makes one",
+            text_quote_of(path).s, principal);
     }
     if (rc == BATON_OK && !keyfile_id(signer->pair, &signer->key_id)) {
         rc = baton_fail(err, BATON_E_no_memory, "no memory for a key");

@@ -1,6 +1,6 @@
 /*
- * The trust folder in memory: finding keys and principals, and verifying. Called by receipt.c and by
- * everybody who judges a signer.
+ * The trust folder in memory: finding keys and principals, and verifying. Called by receipt.c and
+ * by everybody who judges a signer.
  */
 #include "common/record/trust.h"
 
@@ -54,10 +54,9 @@ static int compare_name(const void *name, const void *principal)
 
 const struct trust_key *trust_key_find(const struct trust *trust, const char *key_id)
 {
-    const struct trust_key *key =
-        trust->n_keys == 0
-            ? NULL
-            : bsearch(key_id, trust->keys, trust->n_keys, sizeof(trust->keys[0]), compare_id);
+    const struct trust_key *key = trust->n_keys == 0 ? NULL
+                                                     : bsearch(key_id, trust->keys, trust->n_keys,
+                                                               sizeof(trust->keys[0]), compare_id);
     return key == NULL || key->revoked || key->owner == NULL ? NULL : key;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Reading a trust folder: first whether everything in it is safe, then what it says, all findings at
- * once. Called at start, on SIGHUP, when a key id is unknown, and by the keys commands.
+ * Reading a trust folder: first whether everything in it is safe, then what it says, all findings
+ * at once. Called at start, on SIGHUP, when a key id is unknown, and by the keys commands.
  *
  *   fleet.yaml             {version: 1, fleet: prod}
  *   NAME.yaml              kind and rights of a principal
@@ -111,8 +111,8 @@ static baton_code list_entries(struct loading *l, const char *dir, struct baton_
     }
     free(names);
     if (n > TRUST_ENTRIES_MAX) {
-        return baton_fail(err, BATON_E_bad_config, "%s holds more than %d files", text_quote_of(dir).s,
-                          TRUST_ENTRIES_MAX);
+        return baton_fail(err, BATON_E_bad_config, "%s holds more than %d files",
+                          text_quote_of(dir).s, TRUST_ENTRIES_MAX);
     }
     for (size_t i = 0; i < l->n_entries; i++) {
         classify(&l->entries[i]);
@@ -208,7 +208,8 @@ static void end_yaml(struct loading *l, struct yaml_findings *findings, struct y
     yaml_tree_free(tree);
 }
 
-static void read_fleet_tree(struct loading *l, struct yaml_findings *f, const struct yaml_node *root)
+static void read_fleet_tree(struct loading *l, struct yaml_findings *f,
+                            const struct yaml_node *root)
 {
     static const char *const keys[] = {"version", "fleet"};
     if (root->kind != YAML_KIND_map) {
@@ -294,7 +295,8 @@ static baton_code read_key(struct loading *l, const struct entry *entry, struct 
     if (strcmp(id.s, entry->id.s) != 0) {
         keyfile_free(key.key);
         return baton_fail(err, BATON_E_key_unsafe,
-                          "%s holds key %s, not the one that its name says; take it out of the folder, and ask who put it there",
+                          "%s holds key %s, not the one that its name says; take it out of the "
+                          "folder, and ask who put it there",
                           text_quote_of(path).s, id.s);
     }
     key.id = id;
@@ -346,7 +348,8 @@ static baton_code read_entries(struct loading *l, struct baton_error *err)
             break;
         case ENTRY_unknown:
             found(l, entry->name,
-                  "is not known here; the folder holds fleet.yaml, NAME.yaml, NAME.<key id>.pem and <key id>.revoked");
+                  "is not known here; the folder holds fleet.yaml, NAME.yaml, NAME.<key id>.pem "
+                  "and <key id>.revoked");
             break;
         }
     }
@@ -373,8 +376,9 @@ static void check_keys(struct loading *l)
         struct trust_key *key = &t->keys[i];
         key->owner = (struct trust_principal *)trust_principal_find(t, key->owner_name.s);
         if (key->owner == NULL) {
-            found(l, key->owner_name.s, "key %s has no principal; write %s.yaml with kind and rights",
-                  key->id.s, key->owner_name.s);
+            found(l, key->owner_name.s,
+                  "key %s has no principal; write %s.yaml with kind and rights", key->id.s,
+                  key->owner_name.s);
         }
         if (i > 0 && strcmp(key->id.s, t->keys[i - 1].id.s) == 0) {
             found(l, key->owner_name.s, "key %s belongs to %s, too; one key has one principal",
@@ -456,8 +460,9 @@ static baton_code read_folder(const char *dir, struct trust **ret_trust, struct 
 {
     struct loading l = {.findings = findings};
     l.trust = calloc(1, sizeof(*l.trust));
-    baton_code rc = l.trust == NULL ? baton_fail(err, BATON_E_no_memory, "no memory for the trust folder")
-                                    : load(&l, dir, err);
+    baton_code rc = l.trust == NULL
+                        ? baton_fail(err, BATON_E_no_memory, "no memory for the trust folder")
+                        : load(&l, dir, err);
     if (rc == BATON_OK) {
         *ret_trust = l.trust;
         l.trust = NULL;

@@ -1,6 +1,6 @@
 /*
- * The rights of a principal: read from its file, asked, and told as sentences. Called by trust_load.c,
- * receipt.c, the keys commands and whoever prints ACLs.
+ * The rights of a principal: read from its file, asked, and told as sentences. Called by
+ * trust_load.c, receipt.c, the keys commands and whoever prints ACLs.
  */
 #include "common/base/check.h"
 #include "common/base/text.h"
@@ -22,7 +22,7 @@ static const struct {
     const char *key;
     const char *kinds;
 } right_kinds[] = {
-    {"serve", "service"},         {"pass", "service"},           {"create", "program person"},
+    {"serve", "service"},          {"pass", "service"},           {"create", "program person"},
     {"operate", "program person"}, {"request", "program person"}, {"coordinate", "program"},
 };
 
@@ -98,7 +98,8 @@ static bool take_operate(struct yaml_findings *findings, const struct yaml_node 
 {
     struct trust_principal *who = arg;
     if (!service_or_any(node->text, node->text_len, true)) {
-        yaml_found(findings, node, "'%s' is neither a service nor '*'", text_quote_of(node->text).s);
+        yaml_found(findings, node, "'%s' is neither a service nor '*'",
+                   text_quote_of(node->text).s);
         return true;
     }
     struct service_id *operate = realloc(who->operate, (who->n_operate + 1) * sizeof(operate[0]));

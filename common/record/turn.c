@@ -52,8 +52,8 @@ static struct turn_id id_of(const struct identity *who)
     struct turn_id id;
     snprintf(task_rev, sizeof(task_rev), "%d", (int)who->task_rev);
     snprintf(epoch, sizeof(epoch), "%d", (int)who->epoch);
-    const char *const texts[] = {who->fleet,  who->origin, who->service, who->role,   who->task_id,
-                                 task_rev,    who->run_id, epoch,        who->intent, who->key};
+    const char *const texts[] = {who->fleet, who->origin, who->service, who->role,   who->task_id,
+                                 task_rev,   who->run_id, epoch,        who->intent, who->key};
     struct json_span parts[COUNT_OF(texts)];
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         parts[i] = (struct json_span){texts[i], strlen(texts[i])};
@@ -94,7 +94,8 @@ static baton_code check_members(const struct json_value *root, const struct json
         }
     }
     if (v[T_role] == NULL) {
-        return baton_fail(err, BATON_E_role_unresolved, "turn: names no role, and a role is never guessed");
+        return baton_fail(err, BATON_E_role_unresolved,
+                          "turn: names no role, and a role is never guessed");
     }
     if ((rc = field_check(&turn_table[T_role], WHAT, v[T_role], err)) != BATON_OK) {
         return rc;
@@ -126,8 +127,8 @@ static baton_code check_data(const struct json_value *data, struct json_span raw
          v = json_next(v), i++) {
         size_t name_len = strlen(json_name(v));
         if (name_len == 0 || name_len > ID_MAX) {
-            rc = baton_fail(err, BATON_E_invalid_envelope, "turn: a name in data has 1 to %d bytes, not %zu",
-                            ID_MAX, name_len);
+            rc = baton_fail(err, BATON_E_invalid_envelope,
+                            "turn: a name in data has 1 to %d bytes, not %zu", ID_MAX, name_len);
         } else if (members.spans[i].len > LIMIT_DATA_VALUE) {
             rc = baton_fail(err, BATON_E_invalid_envelope,
                             "turn: data '%s' has %zu bytes, at most %d are taken; refer to a file",
@@ -183,19 +184,13 @@ static baton_code check_meaning(const char *fleet, const struct json_value *cons
         return baton_fail(err, BATON_E_invalid_envelope,
                           "turn: expires_at must lie after created_at, by 7 days at most");
     }
-    struct identity who = {fleet,
-                           turn->origin.s,
-                           turn->service.s,
-                           role_word(turn->role),
-                           turn->task_id.s,
-                           turn->task_rev,
-                           turn->run_id.s,
-                           turn->epoch,
-                           turn->intent.s,
-                           turn->key};
+    struct identity who = {fleet,           turn->origin.s, turn->service.s, role_word(turn->role),
+                           turn->task_id.s, turn->task_rev, turn->run_id.s,  turn->epoch,
+                           turn->intent.s,  turn->key};
     if (strcmp(id_of(&who).s, turn->id.s) != 0) {
         return baton_fail(err, BATON_E_invalid_envelope,
-                          "turn: turn_id is not the hash of fleet, origin, service, role, task, run, intent and key");
+                          "turn: turn_id is not the hash of fleet, origin, service, role, task, "
+                          "run, intent and key");
     }
     return BATON_OK;
 }
@@ -216,8 +211,7 @@ static baton_code turn_from(const char *fleet, const struct json_doc *doc, struc
         (rc = payload_check(v[T_payload], err)) != BATON_OK) {
         return rc;
     }
-    turn->payload_by_reference =
-        v[T_payload] != NULL && json_member(v[T_payload], "ref") != NULL;
+    turn->payload_by_reference = v[T_payload] != NULL && json_member(v[T_payload], "ref") != NULL;
     fill(v, turn);
     if ((rc = check_meaning(fleet, v, turn, err)) != BATON_OK) {
         return rc;
@@ -243,7 +237,8 @@ static baton_code turn_take(const char *fleet, char *take_bytes, size_t len, str
     }
     turn->bytes = take_bytes;
     turn->len = len;
-    if ((rc = json_parse(turn->bytes, len, TURN_BYTES_MAX, LIMIT_JSON_DEPTH, &doc, err)) != BATON_OK ||
+    if ((rc = json_parse(turn->bytes, len, TURN_BYTES_MAX, LIMIT_JSON_DEPTH, &doc, err)) !=
+            BATON_OK ||
         (rc = turn_from(fleet, doc, turn, err)) != BATON_OK) {
         goto out;
     }
@@ -260,8 +255,8 @@ baton_code turn_parse(const char *fleet, const void *bytes, size_t len, struct t
 {
     BATON_PRE(fleet != NULL);
     if (len > TURN_BYTES_MAX) {
-        return baton_fail(err, BATON_E_record_too_large, "turn: %zu bytes, at most %d are taken", len,
-                          TURN_BYTES_MAX);
+        return baton_fail(err, BATON_E_record_too_large, "turn: %zu bytes, at most %d are taken",
+                          len, TURN_BYTES_MAX);
     }
     if (bytes == NULL || len == 0) {
         return baton_fail(err, BATON_E_invalid_envelope, "turn: the value is empty");
@@ -287,8 +282,8 @@ void turn_free(struct turn *turn)
 
 /* ---- writing ---- */
 
-static void write_draft(const struct turn_draft *draft, struct turn_id id, struct wall_ms expires_at,
-                        struct buf *out)
+static void write_draft(const struct turn_draft *draft, struct turn_id id,
+                        struct wall_ms expires_at, struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
     jsonw_begin_object(&w);
@@ -322,9 +317,9 @@ static void write_draft(const struct turn_draft *draft, struct turn_id id, struc
 /* What could not be told from the written value any more. */
 static baton_code check_draft(const struct turn_draft *draft, struct baton_error *err)
 {
-    const char *const texts[] = {draft->fleet,  draft->origin, draft->service, draft->task_id,
-                                 draft->run_id, draft->intent, draft->key,     draft->parent,
-                                 draft->summary};
+    const char *const texts[] = {draft->fleet,   draft->origin, draft->service,
+                                 draft->task_id, draft->run_id, draft->intent,
+                                 draft->key,     draft->parent, draft->summary};
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         if (texts[i] == NULL) {
             return baton_fail(err, BATON_E_invalid_request, "a turn without all of its names");
@@ -344,9 +339,10 @@ static baton_code check_draft(const struct turn_draft *draft, struct baton_error
     }
     /* Early, so that a payload of gigabytes is not escaped before it is refused. */
     if (draft->payload_len > TURN_BYTES_MAX || draft->data_len > TURN_BYTES_MAX) {
-        return baton_fail(err, BATON_E_record_too_large,
-                          "a payload of %zu bytes, a turn holds at most %d; publish it by reference",
-                          draft->payload_len, TURN_BYTES_MAX);
+        return baton_fail(
+            err, BATON_E_record_too_large,
+            "a payload of %zu bytes, a turn holds at most %d; publish it by reference",
+            draft->payload_len, TURN_BYTES_MAX);
     }
     /* data stands raw in the value: alone it must be one object, or it could write other fields. */
     if (draft->data != NULL) {
@@ -357,8 +353,9 @@ static baton_code check_draft(const struct turn_draft *draft, struct baton_error
             rc = baton_fail(err, BATON_E_invalid_request, "data is not a JSON object");
         }
         json_free(doc);
-        return rc == BATON_E_invalid_envelope ? baton_fail_context(err, BATON_E_invalid_request, "data: ")
-                                              : rc;
+        return rc == BATON_E_invalid_envelope
+                   ? baton_fail_context(err, BATON_E_invalid_request, "data: ")
+                   : rc;
     }
     return BATON_OK;
 }
@@ -372,16 +369,9 @@ baton_code turn_encode(const struct turn_draft *draft, struct turn **ret_turn,
     if (rc != BATON_OK) {
         return rc;
     }
-    struct identity who = {draft->fleet,
-                           draft->origin,
-                           draft->service,
-                           role_word(draft->role),
-                           draft->task_id,
-                           draft->task_rev,
-                           draft->run_id,
-                           draft->epoch,
-                           draft->intent,
-                           draft->key};
+    struct identity who = {draft->fleet,   draft->origin,   draft->service, role_word(draft->role),
+                           draft->task_id, draft->task_rev, draft->run_id,  draft->epoch,
+                           draft->intent,  draft->key};
     struct wall_ms expires_at = draft->expires_at;
     if (expires_at.v == 0) {
         expires_at.v = draft->created_at.v + TURN_LIFE_MAX_MS;
@@ -393,12 +383,14 @@ baton_code turn_encode(const struct turn_draft *draft, struct turn **ret_turn,
     }
     if (len > TURN_BYTES_MAX) {
         free(bytes);
-        return baton_fail(err, BATON_E_record_too_large,
-                          "the turn has %zu bytes, at most %d are taken; publish its payload by reference",
-                          len, TURN_BYTES_MAX);
+        return baton_fail(
+            err, BATON_E_record_too_large,
+            "the turn has %zu bytes, at most %d are taken; publish its payload by reference", len,
+            TURN_BYTES_MAX);
     }
     rc = turn_take(draft->fleet, bytes, len, ret_turn, err);
     /* Here nobody sent a bad record: the request was not well formed. */
-    return rc == BATON_E_invalid_envelope ? baton_fail_context(err, BATON_E_invalid_request, "%s", "")
-                                          : rc;
+    return rc == BATON_E_invalid_envelope
+               ? baton_fail_context(err, BATON_E_invalid_request, "%s", "")
+               : rc;
 }

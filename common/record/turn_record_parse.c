@@ -43,7 +43,8 @@ static baton_code no_memory(struct baton_error *err)
     return baton_fail(err, BATON_E_no_memory, "no memory for a turn record");
 }
 
-static baton_code bad_word(const char *name, const struct json_value *value, struct baton_error *err)
+static baton_code bad_word(const char *name, const struct json_value *value,
+                           struct baton_error *err)
 {
     return baton_fail(err, BATON_E_invalid_envelope, "turn record: '%s' is no %s",
                       text_quote_of(field_text(value)).s, name);
@@ -84,7 +85,8 @@ static baton_code read_tried(const struct json_value *tried, struct turn_record 
         size_t len = 0;
         const char *name = json_kind(v) == JSON_text ? json_text(v, &len) : "";
         if (!plain_id_valid(name, len)) {
-            return baton_fail(err, BATON_E_invalid_envelope, "turn record: tried holds no profile's name");
+            return baton_fail(err, BATON_E_invalid_envelope,
+                              "turn record: tried holds no profile's name");
         }
         r->tried[r->n_tried++] = plain_id_of(name);
     }
@@ -149,11 +151,10 @@ static baton_code read_attempts(const struct json_value *attempts, struct turn_r
         r->n_attempts++;
         if (a->no <= last || a->no > r->attempt) {
             return baton_fail(err, BATON_E_invalid_envelope,
-                              "turn record: attempt %d stands behind %d in a turn at attempt %d", a->no,
-                              last, r->attempt);
+                              "turn record: attempt %d stands behind %d in a turn at attempt %d",
+                              a->no, last, r->attempt);
         }
-        if (attempt_state_live(a->state) &&
-            (json_next(v) != NULL || !turn_state_open(r->state))) {
+        if (attempt_state_live(a->state) && (json_next(v) != NULL || !turn_state_open(r->state))) {
             return baton_fail(err, BATON_E_invalid_envelope,
                               "turn record: attempt %d is %s, but the turn has gone on without it",
                               a->no, attempt_state_word(a->state));
@@ -179,7 +180,8 @@ static baton_code read_lease(const struct json_value *lease, struct turn_record 
     return BATON_OK;
 }
 
-static baton_code read_to(const struct json_value *to, struct turn_record *r, struct baton_error *err)
+static baton_code read_to(const struct json_value *to, struct turn_record *r,
+                          struct baton_error *err)
 {
     const struct json_value *v[TO_COUNT];
     baton_code rc;
@@ -308,8 +310,9 @@ static baton_code check_presence(const struct turn_record *r, struct baton_error
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         if (rows[i].there != rows[i].due) {
-            return baton_fail(err, BATON_E_invalid_envelope, "turn record: %s %s in a turn that is %s",
-                              rows[i].name, rows[i].due ? "is missing" : "has no place",
+            return baton_fail(err, BATON_E_invalid_envelope,
+                              "turn record: %s %s in a turn that is %s", rows[i].name,
+                              rows[i].due ? "is missing" : "has no place",
                               turn_state_word(r->state));
         }
     }

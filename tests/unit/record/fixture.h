@@ -127,7 +127,8 @@ static struct key_id put_public(const struct box *box, const char *name, const c
 static void box_open(struct box *box)
 {
     const char *tmp = getenv("TMPDIR");
-    snprintf(box->dir, sizeof(box->dir), "%s/baton-record.XXXXXX", tmp != NULL && strlen(tmp) < 32 ? tmp : "/tmp");
+    snprintf(box->dir, sizeof(box->dir), "%s/baton-record.XXXXXX",
+             tmp != NULL && strlen(tmp) < 32 ? tmp : "/tmp");
     assert_non_null(mkdtemp(box->dir));
     snprintf(box->keys, sizeof(box->keys), "%s/keys", box->dir);
     snprintf(box->trust, sizeof(box->trust), "%s/trust", box->dir);
@@ -150,15 +151,17 @@ __attribute__((unused)) static void box_close(struct box *box)
 }
 
 /*
- * The fleet of RECORD.md's example: coordinator (creates everywhere), service claude, and codex-review,
- * lint, alice (person: owner turns at claude, operates codex-review), ci (program: operates claude).
+ * The fleet of RECORD.md's example: coordinator (creates everywhere), service claude, and
+ * codex-review, lint, alice (person: owner turns at claude, operates codex-review), ci (program:
+ * operates claude).
  */
 __attribute__((unused)) static void box_fleet(struct box *box)
 {
     box_open(box);
     write_file(box->trust, "fleet.yaml", "version: 1\nfleet: prod\n", 0644);
     write_file(box->trust, "coordinator.yaml",
-               "kind: program\ncoordinate: true\ncreate: {'*': [owner, reviewer, arbiter]}\n", 0644);
+               "kind: program\ncoordinate: true\ncreate: {'*': [owner, reviewer, arbiter]}\n",
+               0644);
     write_file(box->trust, "claude.yaml",
                "kind: service\nserve: [owner, reviewer]\npass: {codex-review: [reviewer]}\n", 0644);
     write_file(box->trust, "codex-review.yaml",
@@ -168,14 +171,16 @@ __attribute__((unused)) static void box_fleet(struct box *box)
                "kind: person\ncreate: {claude: [owner]}\noperate: [codex-review]\n"
                "request: [start, handoff, touch, cancel, reopen, answer]\n",
                0644);
-    write_file(box->trust, "ci.yaml", "kind: program\noperate: [claude]\ncreate: {claude: [owner]}\n", 0644);
+    write_file(box->trust, "ci.yaml",
+               "kind: program\noperate: [claude]\ncreate: {claude: [owner]}\n", 0644);
     put_private(box, "coordinator", SEED_1);
     put_private(box, "claude", SEED_2);
     put_private(box, "codex-review", SEED_3);
     put_private(box, "lint", "0404040404040404040404040404040404040404040404040404040404040404");
     put_private(box, "alice", "0505050505050505050505050505050505050505050505050505050505050505");
     put_private(box, "ci", "0606060606060606060606060606060606060606060606060606060606060606");
-    put_private(box, "stranger", "0707070707070707070707070707070707070707070707070707070707070707");
+    put_private(box, "stranger",
+                "0707070707070707070707070707070707070707070707070707070707070707");
     put_public(box, "coordinator", "coordinator");
     put_public(box, "claude", "claude");
     put_public(box, "codex-review", "codex-review");
@@ -229,8 +234,8 @@ struct post {
     char texts[40][520];
 };
 
-__attribute__((unused)) static void post_value(struct post *post, const char *key, const void *value,
-                                               size_t len)
+__attribute__((unused)) static void post_value(struct post *post, const char *key,
+                                               const void *value, size_t len)
 {
     memset(post, 0, sizeof(*post));
     snprintf(post->key, sizeof(post->key), "%s", key);
@@ -247,7 +252,8 @@ __attribute__((unused)) static void post_value(struct post *post, const char *ke
     post->record.at.v = EXAMPLE_MS + 1000;
 }
 
-__attribute__((unused)) static void post_header(struct post *post, const char *name, const char *value)
+__attribute__((unused)) static void post_header(struct post *post, const char *name,
+                                                const char *value)
 {
     size_t i = post->record.n_headers++;
     assert_true(i < COUNT_OF(post->headers));
@@ -289,10 +295,14 @@ __attribute__((unused)) static void post_done(struct post *post)
     post->value = NULL;
 }
 
-__attribute__((unused)) static struct receiver receiver_of(const struct trust *trust, const char *service)
+__attribute__((unused)) static struct receiver receiver_of(const struct trust *trust,
+                                                           const char *service)
 {
-    return (struct receiver){
-        .trust = trust, .fleet = FLEET, .proof_required = true, .service = service, .partitions = PARTITIONS};
+    return (struct receiver){.trust = trust,
+                             .fleet = FLEET,
+                             .proof_required = true,
+                             .service = service,
+                             .partitions = PARTITIONS};
 }
 
 /* Judges, checks the code, and that a refused record leaves nothing to act on. */

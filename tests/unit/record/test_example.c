@@ -4,13 +4,15 @@
 #define ID "a97714f129ea975fdcb2f1a8ed9d4087"
 #define SIG                                                                                        \
     "1 06e3fd8fda29bb60 "                                                                          \
-    "ec8f7b7c3b18f8d960f027c5f4b119f718608b131d0040994d62b1efccecb185ec95718d99661933527285328310f7" \
+    "ec8f7b7c3b18f8d960f027c5f4b119f718608b131d0040994d62b1efccecb185ec95718d99661933527285328310" \
+    "f7"                                                                                           \
     "9e57ec2852a3539b4682d0b82a232c6008"
 #define STATEMENT "1 2 claude codex-review 1 0 0 auth 2026-11-29T14:20:44.020Z"
 #define PASS                                                                                       \
     STATEMENT                                                                                      \
     " deb2ded39dc26fce "                                                                           \
-    "1ea462bf63f7b3a00672b89918723af650c165675525ab18fd2c929a474c438b34d3ed0f6aa81677300ac2cd1bf5e5" \
+    "1ea462bf63f7b3a00672b89918723af650c165675525ab18fd2c929a474c438b34d3ed0f6aa81677300ac2cd1bf5" \
+    "e5"                                                                                           \
     "df553eb03edf364875258466795220c50d"
 #define VALUE                                                                                      \
     "{\"version\":1,\"turn_id\":\"" ID "\",\"origin\":\"coordinator\",\"service\":\"claude\","     \
@@ -44,11 +46,12 @@ static void example_signed_bytes(void **state)
     size_t n = proof_message(FLEET, PROOF_turn, ID, 32, NULL, &digest, message);
     assert_int_equal(n, 102);
     hex_encode(message, n, hex);
-    assert_string_equal(hex, "4241544f4e2d50524f4f462d3100"
-                             "0000000470726f64"
-                             "000000047475726e"
-                             "000000206139373731346631323965613937356664636232663161386564396434303837"
-                             "00000000" DIGEST);
+    assert_string_equal(hex,
+                        "4241544f4e2d50524f4f462d3100"
+                        "0000000470726f64"
+                        "000000047475726e"
+                        "000000206139373731346631323965613937356664636232663161386564396434303837"
+                        "00000000" DIGEST);
     n = proof_message(FLEET, PROOF_pass, ID, 32, STATEMENT, &digest, message);
     assert_int_equal(n, 161);
 }
@@ -66,8 +69,8 @@ static void example_signatures_are_made_as_shown(void **state)
     struct signer *claude = load_signer(&box, "claude");
     assert_string_equal(signer_key_id(coordinator).s, "06e3fd8fda29bb60");
     assert_string_equal(signer_key_id(claude).s, "deb2ded39dc26fce");
-    assert_int_equal(signer_sign(coordinator, FLEET, PROOF_turn, ID, 32, NULL, &digest, &proof, &err),
-                     BATON_OK);
+    assert_int_equal(
+        signer_sign(coordinator, FLEET, PROOF_turn, ID, 32, NULL, &digest, &proof, &err), BATON_OK);
     assert_string_equal(proof.s, SIG);
     struct pass pass = {.attempt = 2,
                         .from = service_id_of("claude"),

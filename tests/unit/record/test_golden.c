@@ -115,7 +115,8 @@ static size_t check_file(const char *file, const char *code_word)
         if (strncmp(file, readers[i].folder, strlen(readers[i].folder)) == 0) {
             baton_code rc = readers[i].read(bytes, len, &err);
             if (rc != code) {
-                fail_msg("%s: %s (%s) instead of %s", file, baton_code_word(rc), err.text, code_word);
+                fail_msg("%s: %s (%s) instead of %s", file, baton_code_word(rc), err.text,
+                         code_word);
             }
             if (rc != BATON_OK) {
                 assert_int_equal(err.code, rc);

@@ -1,4 +1,5 @@
-/* Strict JSON: every trap that cJSON walks into is refused before it, with a place (X33, C14, C18). */
+/* Strict JSON: every trap that cJSON walks into is refused before it, with a place (X33, C14, C18).
+ */
 #include "fixture.h"
 
 #include "common/record/json.h"
@@ -47,17 +48,18 @@ static void json_takes_what_is_json(void **state)
     takes("\"x\"");
     takes("{\"\":1}");
     takes("{\"a\":{\"a\":{\"a\":1}}}");
-    takes("\"\\\" \\\\ \\/ \\b \\f \\n \\r \\t \\u00e4 \\ud83d\\ude00 \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80\"");
+    takes("\"\\\" \\\\ \\/ \\b \\f \\n \\r \\t \\u00e4 \\ud83d\\ude00 \xc3\xa4 \xe2\x82\xac "
+          "\xf0\x9f\x98\x80\"");
 }
 
 static void json_refuses_what_is_none(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"",      " ",        "{",         "}",       "{]",      "[1,]",     "[,1]",
-                                      "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}",   "{'a':1}", "[1 2]",    "\"",
-                                      "\"\\\"",  "\"\\",     "tru",       "True",    "NaN",     "Infinity", "+1",
-                                      "-",     "[1",       "{\"a\":1",  "// x\n1", "/**/1",   "\"\\x\"",  "\"\\u12\"",
-                                      "undefined"};
+    static const char *const bad[] = {
+        "",         " ",          "{",       "}",         "{]",       "[1,]", "[,1]",   "{\"a\"}",
+        "{\"a\":}", "{\"a\":1,}", "{a:1}",   "{'a':1}",   "[1 2]",    "\"",   "\"\\\"", "\"\\",
+        "tru",      "True",       "NaN",     "Infinity",  "+1",       "-",    "[1",     "{\"a\":1",
+        "// x\n1",  "/**/1",      "\"\\x\"", "\"\\u12\"", "undefined"};
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         refuses(bad[i], "");
     }
@@ -132,22 +134,22 @@ static void json_invalid_utf8_of_each_kind(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "\x80",             /* a continuation alone */
+        "\x80", /* a continuation alone */
         "\xbf",
-        "\xc3",             /* cut */
+        "\xc3", /* cut */
         "\xe2\x82",
         "\xf0\x9f\x98",
-        "\xc0\x80",         /* overlong NUL */
-        "\xc1\xbf",         /* overlong */
+        "\xc0\x80", /* overlong NUL */
+        "\xc1\xbf", /* overlong */
         "\xe0\x80\xaf",
         "\xf0\x80\x80\xaf",
-        "\xed\xa0\x80",     /* surrogates */
+        "\xed\xa0\x80", /* surrogates */
         "\xed\xbf\xbf",
         "\xf4\x90\x80\x80", /* beyond U+10FFFF */
         "\xf5\x80\x80\x80",
         "\xfe",
         "\xff",
-        "\xc3\x28",         /* continuation missing */
+        "\xc3\x28", /* continuation missing */
     };
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         char text[32];
@@ -260,11 +262,13 @@ static void json_c02_reads_by_length(void **state)
     (void)state;
     long page = sysconf(_SC_PAGESIZE);
     struct baton_error err;
-    char *two = mmap(NULL, (size_t)page * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *two =
+        mmap(NULL, (size_t)page * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(two != MAP_FAILED);
     assert_int_equal(mprotect(two + page, (size_t)page, PROT_NONE), 0);
-    static const char *const texts[] = {"{\"a\":\"b\"}", "[1]", "123", "{\"a\":12", "\"abc", "\"a\\u12", "tru",
-                                        "[nul", "{\"a\"", "\"\\", "\"\xe2\x82", "-"};
+    static const char *const texts[] = {"{\"a\":\"b\"}", "[1]",      "123",        "{\"a\":12",
+                                        "\"abc",         "\"a\\u12", "tru",        "[nul",
+                                        "{\"a\"",        "\"\\",     "\"\xe2\x82", "-"};
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         size_t len = strlen(texts[i]);
         char *at = two + page - len;
@@ -277,7 +281,8 @@ static void json_c02_reads_by_length(void **state)
 static void json_raw_gives_members_as_they_stand(void **state)
 {
     (void)state;
-    const char *text = "{ \"a\" : { \"b\" : [ 1, 2 ] } , \"\\u0063\":\"\\u0041\",\"d\":[],\"e\":-5 }";
+    const char *text =
+        "{ \"a\" : { \"b\" : [ 1, 2 ] } , \"\\u0063\":\"\\u0041\",\"d\":[],\"e\":-5 }";
     struct json_doc *doc = NULL;
     struct baton_error err;
     assert_int_equal(json_parse(text, strlen(text), 1000, 16, &doc, &err), BATON_OK);

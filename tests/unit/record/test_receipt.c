@@ -227,7 +227,8 @@ static void x2_the_header_is_exact(void **state)
 static void x2_unknown_headers_of_ours(void **state)
 {
     struct world *w = *state;
-    static const char *const names[] = {"baton-x", "baton-seal", "baton-", "Baton-Sig", "BATON-PASS", "baton-role"};
+    static const char *const names[] = {"baton-x",   "baton-seal", "baton-",
+                                        "Baton-Sig", "BATON-PASS", "baton-role"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         struct post post;
         good(&post, w);
@@ -260,7 +261,8 @@ static void headers_are_counted_before_they_are_read(void **state)
 static void information_in_headers_is_kept_or_dropped(void **state)
 {
     struct world *w = *state;
-    static const char *const bad[] = {"", "00", "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    static const char *const bad[] = {"", "00",
+                                      "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
                                       "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
                                       "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\n"};
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
@@ -288,7 +290,8 @@ static void x3_untrusted_key_then_trusted(void **state)
     post = post_draft(&draft, w->stranger);
     settle_post(&post);
     expect_handoff(&w->at_claude, &post, BATON_E_unknown_key);
-    write_file(w->box.trust, "stranger.yaml", "kind: program\ncreate: {claude: [reviewer]}\n", 0644);
+    write_file(w->box.trust, "stranger.yaml", "kind: program\ncreate: {claude: [reviewer]}\n",
+               0644);
     put_public(&w->box, "stranger", "stranger");
     assert_true(trust_changed(w->trust));
     struct trust *again = load_trust(&w->box);
@@ -325,7 +328,7 @@ static void x4_other_fleet_other_class(void **state)
     static const struct {
         const char *fleet;
         enum proof_class class;
-    } rows[] = {{"staging", PROOF_turn}, {"", PROOF_turn}, {FLEET, PROOF_control},
+    } rows[] = {{"staging", PROOF_turn}, {"", PROOF_turn},       {FLEET, PROOF_control},
                 {FLEET, PROOF_pass},     {FLEET, PROOF_request}, {FLEET, PROOF_outcome}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct post post;
@@ -547,7 +550,8 @@ static void x15_chains(void **state)
     struct world *w = *state;
     const struct signer *two[] = {w->claude, w->codex};
     const struct signer *second[] = {w->codex};
-    const char *good_chain[] = {STATEMENT, "1 4 codex-review lint 2 0 0 quota 2026-11-29T14:21:44.020Z"};
+    const char *good_chain[] = {STATEMENT,
+                                "1 4 codex-review lint 2 0 0 quota 2026-11-29T14:21:44.020Z"};
     const char *falling[] = {"1 4 claude codex-review 1 0 0 auth 2026-11-29T14:20:44.020Z",
                              "1 4 codex-review lint 2 0 0 quota 2026-11-29T14:21:44.020Z"};
     const char *first_is_1[] = {"1 1 claude codex-review 1 0 0 auth 2026-11-29T14:20:44.020Z"};
@@ -582,7 +586,8 @@ static void x15_a_loop(void **state)
 {
     struct world *w = *state;
     const struct signer *two[] = {w->claude, w->codex};
-    const char *back[] = {STATEMENT, "1 3 codex-review claude 2 0 0 quota 2026-11-29T14:21:44.020Z"};
+    const char *back[] = {STATEMENT,
+                          "1 3 codex-review claude 2 0 0 quota 2026-11-29T14:21:44.020Z"};
     expect_chain(w, &w->at_claude, two, back, 2, BATON_E_invalid_envelope);
     const struct signer *nine[9];
     const char *texts[9];
@@ -596,7 +601,8 @@ static void x15_a_loop(void **state)
 static void x16_e19_counters_in_a_pass(void **state)
 {
     struct world *w = *state;
-    static const char *const attempts[] = {"65535", "2147483647", "-1", "9223372036854775808", "abc", "0", "02"};
+    static const char *const attempts[] = {"65535", "2147483647", "-1", "9223372036854775808",
+                                           "abc",   "0",          "02"};
     const struct signer *claude[] = {w->claude};
     for (size_t i = 0; i < COUNT_OF(attempts); i++) {
         char text[200];
@@ -650,8 +656,8 @@ static void x18_roles_that_are_none(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct post post;
         char value[1024];
-        snprintf(value, sizeof(value), "%.*s%s%s", (int)(at - turn->bytes), turn->bytes, rows[i].role,
-                 at + strlen("\"role\":\"reviewer\","));
+        snprintf(value, sizeof(value), "%.*s%s%s", (int)(at - turn->bytes), turn->bytes,
+                 rows[i].role, at + strlen("\"role\":\"reviewer\","));
         post_value(&post, turn->id.s, value, strlen(value));
         post_sign(&post, w->coordinator, FLEET, PROOF_turn);
         expect_handoff(&w->at_claude, &post, rows[i].code);

@@ -70,7 +70,8 @@ static void turn_id_members_do_not_run_together(void **state)
     turn_free(y);
 }
 
-/* X9: same id, other content is a conflict; a repeat after a doubt writes new times and is the same. */
+/* X9: same id, other content is a conflict; a repeat after a doubt writes new times and is the
+ * same. */
 static void content_ignores_times_and_sees_the_rest(void **state)
 {
     (void)state;
@@ -215,7 +216,8 @@ static void drafts_that_are_no_turn(void **state)
 static void draft_data_cannot_write_other_fields(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"{},\"place\":\"/etc\",\"x\":{}", "{}}", "[]", "1", "", "{\"a\":1.5}"};
+    static const char *const bad[] = {
+        "{},\"place\":\"/etc\",\"x\":{}", "{}}", "[]", "1", "", "{\"a\":1.5}"};
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct turn_draft d = example_draft();
         d.data = bad[i];
@@ -253,7 +255,8 @@ static void value_of_exactly_the_limit(void **state)
     memset(big, 'x', TURN_BYTES_MAX);
     d.payload = big;
     for (size_t around = 0; around < 4; around++) {
-        d.payload_len = TURN_BYTES_MAX - 385 - 1 + around; /* 385: the example without its payload */
+        d.payload_len =
+            TURN_BYTES_MAX - 385 - 1 + around; /* 385: the example without its payload */
         baton_code rc = turn_encode(&d, &turn, &err);
         size_t len = 385 + d.payload_len;
         assert_int_equal(rc, len <= TURN_BYTES_MAX ? BATON_OK : BATON_E_record_too_large);
