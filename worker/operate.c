@@ -281,8 +281,9 @@ baton_code operate_restore(struct worker *w, int32_t partition, struct baton_err
 static void keep_late(struct worker *w, const struct engine_event *event, struct turn_record *take_record)
 {
     struct attempt *attempt = turn_record_attempt(take_record, event->receipt->control->attempt);
-    if (attempt == NULL || attempt->late || attempt_state_live(attempt->state)) {
-        turn_record_done(take_record);
+    if (attempt == NULL || attempt->late ||
+        (attempt->state != ATTEMPT_failed && attempt->state != ATTEMPT_cancelled)) {
+        turn_record_done(take_record); /* the same report again, or of an attempt that runs elsewhere */
         return;
     }
     attempt->late = true;
@@ -337,7 +338,7 @@ static void on_report(struct worker *w, const struct engine_event *event, struct
     const struct control *control = event->receipt->control;
     if (take_record->state != TURN_running || take_record->attempt != control->attempt ||
         strcmp(take_record->lease_boot.s, control->boot.s) != 0) {
-        diag_line(DIAG_info, "report.stale", D_TURN(take_record), D_INT("reported", control->attempt));
+        diag_line(DIAG_debug, "report.stale", D_TURN(take_record), D_INT("reported", control->attempt));
         keep_late(w, event, take_record);
         return;
     }
