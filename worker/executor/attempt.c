@@ -110,15 +110,17 @@ struct attempt *attempt_find(struct executor_pool *pool, const struct turn_id *t
 
 /* ---- deadline and stop ---- */
 
-/* Ends an attempt that nothing was started for. */
-static void end_waiting(struct executor_pool *pool, struct attempt *attempt)
+/* Ends an attempt that nothing was started for; false, and it is running, if something was. */
+static bool end_waiting(struct executor_pool *pool, struct attempt *attempt)
 {
     if (!attempt->admitted) {
         attempt_queue_remove(&pool->queue, attempt);
-    } else if (pool->kind->withdraw != NULL) {
-        pool->kind->withdraw(pool, attempt);
+    } else if (pool->kind->withdraw != NULL && !pool->kind->withdraw(pool, attempt)) {
+        attempt_running(attempt);
+        return false;
     }
     attempt_fail(pool, attempt, FAILURE_killed, "it had not started");
+    return true;
 }
 
 static void timer_due(struct executor_pool *pool, void *owner);
@@ -143,7 +145,9 @@ static void timer_due(struct executor_pool *pool, void *owner)
     switch (attempt->phase) {
     case ATTEMPT_PHASE_waiting:
         attempt->timed_out = true;
-        end_waiting(pool, attempt);
+        if (!end_waiting(pool, attempt)) {
+            ask(pool, attempt, "deadline");
+        }
         break;
     case ATTEMPT_PHASE_running:
         attempt->timed_out = true;
@@ -193,9 +197,10 @@ void attempt_stop(struct executor_pool *pool, struct attempt *attempt,
         attempt->stopped = true;
         attempt->reason = reason;
     }
-    if (attempt->phase == ATTEMPT_PHASE_waiting) {
-        end_waiting(pool, attempt);
-    } else if (now && attempt->phase != ATTEMPT_PHASE_killed) {
+    if (attempt->phase == ATTEMPT_PHASE_waiting && end_waiting(pool, attempt)) {
+        return;
+    }
+    if (now && attempt->phase != ATTEMPT_PHASE_killed) {
         force(pool, attempt);
     } else if (attempt->phase == ATTEMPT_PHASE_running) {
         ask(pool, attempt, reason == EXECUTOR_STOP_cancel ? "cancel" : "stop");

@@ -94,8 +94,9 @@ struct kind {
     void (*kill)(struct executor_pool *pool, struct attempt *attempt);
     /* The attempt is over (or given up); its work must forget it. May be NULL. */
     void (*forget)(struct executor_pool *pool, struct attempt *attempt);
-    /* A waiting attempt is over: takes it out of the kind's own queue. May be NULL. */
-    void (*withdraw)(struct executor_pool *pool, struct attempt *attempt);
+    /* A waiting attempt is over: takes it out of the kind's own queue. False: it has begun meanwhile
+     * (a callback), and is to be asked. May be NULL. */
+    bool (*withdraw)(struct executor_pool *pool, struct attempt *attempt);
     /* The pool closes: ends what is no attempt (children). May be NULL. */
     void (*close)(struct executor_pool *pool);
     /* Nothing of it is left alive? May be NULL: nothing ever is without attempts. */

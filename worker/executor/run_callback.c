@@ -1,10 +1,14 @@
 /*
  * Kind callback: a C function of the program that embeds the worker, on threads of a pool.
  *
- * The executors thread gives a call to an idle callback thread through that thread's mailbox and gets
- * it back through one mailbox for all. A call that does not return in time is abandoned: its attempt
- * ends, and another thread takes the place of its thread until it returns after all. With
- * ABANDONED_MAX calls hanging, attempts wait for threads, and time out.
+ * The executors thread puts calls into one mailbox, from which whichever callback thread is free
+ * takes the next, and gets them back through another. So nothing waits behind a long call, and a
+ * burst of short ones costs few wake-ups. Whether a call has begun is decided in one place, the
+ * exchange of its phase: the thread begins it, or the pool withdraws it.
+ *
+ * A call that does not return in time is abandoned: its attempt ends, and a new thread takes the
+ * place of its thread, which ends when it returns after all. With ABANDONED_MAX calls hanging, nobody
+ * takes a place any more: attempts wait, and time out.
  * In: attempt.c, by kind_callback. Out: baton/executor.h, result.c.
  */
 #include "common/base/jsonw.h"
@@ -17,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ABANDONED_MAX 8
 #define THREADS_MAX 64
@@ -24,13 +29,16 @@
 /* What callback threads share with the pool; the last of them frees it. */
 struct shared {
     atomic_int holders;
-    struct mailbox *returned; /* struct call */
+    pthread_mutex_t take_lock; /* a mailbox has one taker: the thread that holds this */
+    struct mailbox *work;      /* struct call; closed: end */
+    struct mailbox *returned;  /* struct call */
     baton_executor_fn fn;
     void *arg;
+    struct callback_thread *left; /* threads that hung when the pool went: freed with this */
 };
 
 struct baton_attempt {
-    struct attempt *facts; /* the call's own copy: no list, no timer */
+    struct attempt *facts; /* the call's own: no list, no timer */
     struct plain_id service;
     const struct mask *mask;
     atomic_bool stopped;
@@ -42,32 +50,45 @@ struct baton_attempt {
 struct baton_result {
     struct buf object; /* as baton_result_json gave it, or as the other calls made it */
     struct output output;
-    bool broken;
+};
+
+/* Its thread: waiting -> running -> done. The pool: waiting -> withdrawn, running -> replaced. Each by
+ * one exchange, so that one of the two wins. */
+enum call_phase {
+    CALL_PHASE_waiting,
+    CALL_PHASE_running,
+    CALL_PHASE_done,
+    CALL_PHASE_replaced,  /* another thread has taken the place of its thread, which will end */
+    CALL_PHASE_withdrawn, /* it never begins */
 };
 
 struct call {
     struct baton_attempt given;
     struct baton_result result;
+    _Atomic enum call_phase phase;
+    struct callback_thread *by; /* from running on */
+    struct wall_ms started_at;  /* from running on */
     int status;
-    struct attempt *attempt; /* NULL: abandoned. Thread: executors */
-    struct callback_thread *by;
+    struct attempt *attempt; /* NULL: it has ended without the call. Thread: executors */
+    bool hanging;            /* counted in n_hanging. Thread: executors */
 };
 
 struct callback_thread {
     pthread_t thread;
-    struct mailbox *work; /* struct call; closed: end */
     struct shared *shared;
-    bool busy; /* has a call. Thread: executors */
+    bool hanging; /* so does its call. Thread: executors */
+    struct callback_thread *next; /* of those left behind */
 };
 
 struct callback_state {
     struct shared *shared;
     struct callback_thread *threads[THREADS_MAX + ABANDONED_MAX];
     int n_threads;
-    int limit;  /* calls at a time whose attempts live */
-    int active; /* so many are out */
+    int n_hanging;
+    int n_missing;   /* replacements for which there was no memory yet */
+    size_t work_max; /* calls in the mailbox of work */
     struct source returned;
-    struct attempt_queue queue; /* admitted, no thread idle */
+    struct attempt_queue queue; /* that mailbox is full */
 };
 
 /* ---- public functions of the two objects; thread: the callback's ---- */
@@ -218,37 +239,31 @@ static void call_free(struct call *call)
     free(call);
 }
 
+/* The call takes over what the function may read: it may outlive the attempt. */
 static struct call *call_new(struct executor_pool *pool, struct attempt *attempt)
 {
     struct call *call = calloc(1, sizeof(*call));
-    struct executor_job job = {.turn = attempt->turn,
-                               .attempt = attempt->no,
-                               .boot = attempt->boot,
-                               .role = attempt->role,
-                               .task = attempt->task,
-                               .task_rev = attempt->task_rev,
-                               .run = attempt->run,
-                               .intent = attempt->intent,
-                               .profile = attempt->profile,
-                               .json = attempt->json,
-                               .json_len = attempt->json_len,
-                               .env = attempt->env,
-                               .place = attempt->place,
-                               .deadline_ms = attempt->deadline_ms,
-                               .read_only = attempt->read_only};
-    if (call == NULL || (call->given.facts = attempt_new(&job)) == NULL) {
+    struct attempt *facts = malloc(sizeof(*facts));
+    if (call == NULL || facts == NULL) {
         free(call);
+        free(facts);
         return NULL;
     }
-    call->given.facts->deadline_at_ms = attempt->deadline_at_ms;
+    *facts = *attempt;
+    attempt->json = NULL;
+    attempt->place = NULL;
+    attempt->env = NULL;
+    call->given.facts = facts;
     call->given.service = plain_id_of(pool->set.service.s);
-    call->given.mask = executor_env_mask(call->given.facts->env);
+    call->given.mask = executor_env_mask(facts->env);
     atomic_init(&call->given.stopped, false);
     pthread_mutex_init(&call->given.lock, NULL);
     call->given.events = pool->events;
     call->given.progress_max = 2 * (size_t)pool->set.parallel;
     output_init(&call->result.output, call->given.mask, OUTPUT_HEAD, OUTPUT_TAIL, NULL, NULL);
+    atomic_init(&call->phase, CALL_PHASE_waiting);
     call->attempt = attempt;
+    attempt->work = call;
     return call;
 }
 
@@ -256,46 +271,80 @@ static struct call *call_new(struct executor_pool *pool, struct attempt *attempt
 
 static void shared_release(struct shared *shared)
 {
-    if (atomic_fetch_sub(&shared->holders, 1) == 1) {
-        for (struct call *call; (call = mailbox_take(shared->returned)) != NULL;) {
+    if (atomic_fetch_sub(&shared->holders, 1) != 1) {
+        return;
+    }
+    struct mailbox *const boxes[] = {shared->work, shared->returned};
+    for (size_t i = 0; i < 2; i++) {
+        for (struct call *call; boxes[i] != NULL && (call = mailbox_take(boxes[i])) != NULL;) {
             call_free(call);
         }
-        mailbox_free(shared->returned);
-        free(shared);
+        if (boxes[i] != NULL) {
+            mailbox_free(boxes[i]);
+        }
+    }
+    while (shared->left != NULL) {
+        struct callback_thread *thread = shared->left;
+        shared->left = thread->next;
+        free(thread);
+    }
+    pthread_mutex_destroy(&shared->take_lock);
+    free(shared);
+}
+
+static struct call *next_call(struct shared *shared)
+{
+    pthread_mutex_lock(&shared->take_lock);
+    struct call *call = mailbox_wait(shared->work, -1) ? mailbox_take(shared->work) : NULL;
+    pthread_mutex_unlock(&shared->take_lock);
+    return call;
+}
+
+/* False: its thread was replaced, and ends. */
+static bool run_call(struct callback_thread *self, struct call *call)
+{
+    enum call_phase waiting = CALL_PHASE_waiting;
+    enum call_phase running = CALL_PHASE_running;
+    call->by = self;
+    call->started_at = wall_now();
+    if (!atomic_compare_exchange_strong(&call->phase, &waiting, CALL_PHASE_running)) {
+        return true; /* withdrawn */
+    }
+    call->status = self->shared->fn(&call->given, &call->result, self->shared->arg);
+    return atomic_compare_exchange_strong(&call->phase, &running, CALL_PHASE_done);
+}
+
+static void give_back(struct shared *shared, struct call *call)
+{
+    while (!mailbox_post(shared->returned, call)) {
+        if (mailbox_closed(shared->returned)) { /* the pool has gone */
+            call_free(call);
+            return;
+        }
+        usleep(100); /* full: the executors thread is emptying it */
     }
 }
 
 static void *run_calls(void *arg)
 {
     struct callback_thread *self = arg;
-    struct mailbox *work = self->work;
     struct shared *shared = self->shared;
-    while (mailbox_wait(work, -1)) {
-        struct call *call = mailbox_take(work);
-        call->status = shared->fn(&call->given, &call->result, shared->arg);
-        /* There is room: no more calls are out than threads, and none before its return. */
-        if (!mailbox_post(shared->returned, call)) {
-            call_free(call); /* closed: the pool has gone */
-        }
+    bool goes_on = true;
+    for (struct call *call; goes_on && (call = next_call(shared)) != NULL;) {
+        goes_on = run_call(self, call);
+        give_back(shared, call);
     }
-    mailbox_free(work);
     shared_release(shared);
-    free(self);
     return NULL;
 }
 
-/* NULL without memory, or when there are as many as there may be. */
-static struct callback_thread *thread_new(struct callback_state *state)
+static bool thread_new(struct callback_state *state)
 {
     sigset_t all;
     sigset_t before;
-    if (state->n_threads == state->limit + ABANDONED_MAX) {
-        return NULL;
-    }
     struct callback_thread *thread = calloc(1, sizeof(*thread));
-    if (thread == NULL || (thread->work = mailbox_new(1)) == NULL) {
-        free(thread);
-        return NULL;
+    if (thread == NULL) {
+        return false;
     }
     thread->shared = state->shared;
     atomic_fetch_add(&state->shared->holders, 1);
@@ -305,45 +354,39 @@ static struct callback_thread *thread_new(struct callback_state *state)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc != 0) {
         shared_release(state->shared);
-        mailbox_free(thread->work);
         free(thread);
-        return NULL;
+        return false;
     }
     pthread_setname_np(thread->thread, "callback");
     state->threads[state->n_threads++] = thread;
-    return thread;
+    return true;
 }
 
-static struct callback_thread *idle_thread(struct callback_state *state)
+/* A replaced thread is about to end, its last call has come back. */
+static void thread_join(struct callback_state *state, struct callback_thread *thread)
 {
     for (int i = 0; i < state->n_threads; i++) {
-        if (!state->threads[i]->busy) {
-            return state->threads[i];
+        if (state->threads[i] == thread) {
+            state->threads[i] = state->threads[--state->n_threads];
+            pthread_join(thread->thread, NULL);
+            free(thread);
+            return;
         }
     }
-    return thread_new(state);
 }
 
-static void dispatch(struct executor_pool *pool, struct callback_state *state)
+static void give_work(struct executor_pool *pool, struct callback_state *state)
 {
-    while (state->queue.first != NULL && state->active < state->limit) {
-        struct callback_thread *thread = idle_thread(state);
-        if (thread == NULL) {
-            return; /* all hang: who waits times out */
-        }
+    struct mailbox *work = state->shared->work;
+    while (state->n_missing > 0 && thread_new(state)) {
+        state->n_missing--;
+    }
+    /* Only this thread puts something in: what there is room for now, there is room for. */
+    while (state->queue.first != NULL && mailbox_count(work) < state->work_max) {
         struct attempt *attempt = attempt_queue_take(&state->queue);
         struct call *call = call_new(pool, attempt);
-        if (call == NULL) {
+        if (call == NULL || !mailbox_post(work, call)) {
             attempt_fail(pool, attempt, FAILURE_unavailable, "no memory for a callback");
-            continue;
-        }
-        call->by = thread;
-        thread->busy = true;
-        state->active++;
-        attempt->work = call;
-        attempt_running(attempt);
-        if (!mailbox_post(thread->work, call)) {
-            abort(); /* an idle thread's mailbox is empty and open */
         }
     }
 }
@@ -373,6 +416,8 @@ static void settle(struct executor_pool *pool, struct call *call)
     bool whole = buf_ok(given) && buf_ok(&object);
     executor_result_check(attempt->role, object.data, whole ? object.len : 0, !whole, &exit,
                           &outcome);
+    attempt_running(attempt);
+    attempt->started_at = call->started_at;
     deafen(call);
     attempt_settle(pool, attempt, &outcome, object.data, &text, truncated);
     buf_done(&object);
@@ -383,14 +428,19 @@ static void returned_ready(struct executor_pool *pool, void *owner)
 {
     struct callback_state *state = owner;
     for (struct call *call; (call = mailbox_take(state->shared->returned)) != NULL;) {
-        call->by->busy = false;
         if (call->attempt != NULL) {
-            state->active--;
             settle(pool, call);
+        }
+        if (call->hanging) {
+            state->n_hanging--;
+            call->by->hanging = false;
+        }
+        if (atomic_load(&call->phase) == CALL_PHASE_replaced) {
+            thread_join(state, call->by);
         }
         call_free(call);
     }
-    dispatch(pool, state);
+    give_work(pool, state);
 }
 
 /* ---- kind ---- */
@@ -398,25 +448,31 @@ static void returned_ready(struct executor_pool *pool, void *owner)
 static baton_code callback_open(struct executor_pool *pool, struct baton_error *err)
 {
     int n = pool->set.callback_threads > 0 ? pool->set.callback_threads : 1;
+    size_t parallel = (size_t)pool->set.parallel;
     struct callback_state *state = calloc(1, sizeof(*state));
     struct shared *shared = calloc(1, sizeof(*shared));
-    n = n < THREADS_MAX ? n : THREADS_MAX;
-    if (state == NULL || shared == NULL ||
-        (shared->returned = mailbox_new(THREADS_MAX + ABANDONED_MAX)) == NULL) {
+    if (state == NULL || shared == NULL || (shared->work = mailbox_new(2 * parallel)) == NULL ||
+        (shared->returned = mailbox_new(4 * parallel + THREADS_MAX)) == NULL) {
+        if (shared != NULL && shared->work != NULL) {
+            mailbox_free(shared->work);
+        }
         free(state);
         free(shared);
         return baton_fail(err, BATON_E_no_memory, "no memory for the callback threads");
     }
     atomic_init(&shared->holders, 1);
+    pthread_mutex_init(&shared->take_lock, NULL);
     shared->fn = pool->set.callback;
     shared->arg = pool->set.callback_arg;
     state->shared = shared;
+    state->work_max = 2 * parallel;
     state->returned = SOURCE_NONE;
     attempt_queue_init(&state->queue);
     pool->state = state;
-    state->limit = n;
-    if (thread_new(state) == NULL) { /* the others when they are needed */
-        return baton_fail(err, BATON_E_unexpected, "no thread for callbacks");
+    for (int i = 0; i < n && i < THREADS_MAX; i++) {
+        if (!thread_new(state)) {
+            return baton_fail(err, BATON_E_unexpected, "no thread for callbacks");
+        }
     }
     if (!source_watch(pool, &state->returned, mailbox_fd(shared->returned), returned_ready, state)) {
         return baton_fail(err, BATON_E_unexpected, "cannot watch the callback threads");
@@ -428,7 +484,7 @@ static void callback_start(struct executor_pool *pool, struct attempt *attempt)
 {
     struct callback_state *state = pool->state;
     attempt_queue_add(&state->queue, attempt);
-    dispatch(pool, state);
+    give_work(pool, state);
 }
 
 static void callback_ask(struct executor_pool *pool, struct attempt *attempt, const char *why)
@@ -443,17 +499,36 @@ static void callback_kill(struct executor_pool *pool, struct attempt *attempt)
 {
     struct callback_state *state = pool->state;
     struct call *call = attempt->work;
+    enum call_phase running = CALL_PHASE_running;
     atomic_store(&call->given.stopped, true);
-    state->active--;
     deafen(call);
     attempt_fail(pool, attempt, FAILURE_killed, "its callback did not return");
-    dispatch(pool, state);
+    if (atomic_load(&call->phase) == CALL_PHASE_done) {
+        return; /* on its way back */
+    }
+    call->hanging = true;
+    call->by->hanging = true;
+    if (state->n_hanging++ < ABANDONED_MAX && !pool->closing &&
+        atomic_compare_exchange_strong(&call->phase, &running, CALL_PHASE_replaced)) {
+        state->n_missing++;
+    }
+    give_work(pool, state);
 }
 
-static void callback_withdraw(struct executor_pool *pool, struct attempt *attempt)
+static bool callback_withdraw(struct executor_pool *pool, struct attempt *attempt)
 {
     struct callback_state *state = pool->state;
-    attempt_queue_remove(&state->queue, attempt);
+    struct call *call = attempt->work;
+    enum call_phase waiting = CALL_PHASE_waiting;
+    if (call == NULL) {
+        attempt_queue_remove(&state->queue, attempt);
+        return true;
+    }
+    if (!atomic_compare_exchange_strong(&call->phase, &waiting, CALL_PHASE_withdrawn)) {
+        return false;
+    }
+    deafen(call); /* a thread will find it, and give it back */
+    return true;
 }
 
 static void callback_free(struct executor_pool *pool)
@@ -462,14 +537,16 @@ static void callback_free(struct executor_pool *pool)
     if (state == NULL) {
         return;
     }
+    mailbox_close(state->shared->work);
     for (int i = 0; i < state->n_threads; i++) {
-        pthread_t thread = state->threads[i]->thread;
-        bool busy = state->threads[i]->busy;
-        mailbox_close(state->threads[i]->work); /* the thread ends, and frees what is its own */
-        if (busy) {
-            pthread_detach(thread);
+        struct callback_thread *thread = state->threads[i];
+        if (thread->hanging) {
+            pthread_detach(thread->thread);
+            thread->next = state->shared->left;
+            state->shared->left = thread;
         } else {
-            pthread_join(thread, NULL);
+            pthread_join(thread->thread, NULL);
+            free(thread);
         }
     }
     mailbox_close(state->shared->returned);

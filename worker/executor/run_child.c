@@ -458,10 +458,11 @@ static void kind_kill(struct executor_pool *pool, struct attempt *attempt)
                   "its child was killed, because another turn on it did not end");
 }
 
-static void kind_withdraw(struct executor_pool *pool, struct attempt *attempt)
+static bool kind_withdraw(struct executor_pool *pool, struct attempt *attempt)
 {
     struct child_group *group = group_of(pool, &attempt->profile);
     attempt_queue_remove(&group->queue, attempt);
+    return true;
 }
 
 static void kind_close(struct executor_pool *pool)
