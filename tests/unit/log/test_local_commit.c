@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 static struct log_commit_result commit_to(struct local_member *member, int64_t generation,
@@ -133,6 +134,40 @@ static void test_F04_disk_full(void **state)
     log_member_close(&member->base, true, 1000);
 }
 
+/* FIELD F05: the disk fails in the commit itself: neither success nor failure, and the same call
+ * again settles it. (A limit on the size of files gives a real error of the write.) */
+static void test_F05_failing_disk_is_unknown(void **state)
+{
+    struct place *place = *state;
+    struct log_event event;
+    struct local_member *member = place_member(place, "w", &event);
+    struct log_record record = outcome();
+    struct rlimit old;
+    struct rlimit small;
+    struct stat st;
+    char path[128];
+    snprintf(path, sizeof(path), "%s-wal", place->path);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = old;
+    small.rlim_cur = (rlim_t)st.st_size + 100;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    struct log_commit_result first = commit_to(member, event.generation, &record, 5);
+    struct log_commit_result second = commit_to(member, event.generation, &record, 5);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(first.verdict, LOG_VERDICT_unknown);
+    assert_int_equal(first.code, BATON_E_store_failed);
+    assert_int_equal(second.verdict, LOG_VERDICT_unknown);
+    assert_int_equal(outcomes(place), 0);
+    assert_int_equal(commit_to(member, event.generation, &record, 5).verdict,
+                     LOG_VERDICT_committed);
+    assert_int_equal(outcomes(place), 1);
+    assert_int_equal(committed(place), 5);
+    log_member_close(&member->base, true, 1000);
+}
+
 /* Whoever stands still with the pen in his hand is waited for, but not for ever; the dead are not.
  */
 static void test_queue_is_bounded(void **state)
@@ -236,6 +271,7 @@ int main(void)
         LOG_TEST(test_unknown_then_renew),
 #endif
         LOG_TEST(test_F04_disk_full),
+        LOG_TEST(test_F05_failing_disk_is_unknown),
         LOG_TEST(test_queue_is_bounded),
         LOG_TEST(test_threads_share_a_log),
         LOG_TEST(test_F02_reader_beside_writers),

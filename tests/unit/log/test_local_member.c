@@ -2,6 +2,9 @@
 #include "tests/unit/log/local_log.h"
 
 #include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 /* Polls until an event of that kind comes, at most ten seconds. */
 static struct log_event await(struct local_member *member, enum log_event_kind kind)
@@ -153,10 +156,150 @@ static void test_away_before_the_host_started(void **state)
     assert_false(group_row_stays(log, &row, true));
 }
 
+#define SLOW_MS 20000 /* a heartbeat so slow that only events can be in time */
+
+static struct log_member *slow_member(struct log *log, const char *worker)
+{
+    struct log_member_spec spec = {.group = "group",
+                                   .worker = worker,
+                                   .boot = boot_id_new(),
+                                   .inputs = {"handoff", "control"},
+                                   .session_ms = 3 * SLOW_MS,
+                                   .heartbeat_ms = SLOW_MS};
+    struct log_member *member = NULL;
+    OK(log_member_open(log, &spec, &member, err));
+    return member;
+}
+
+/* A ring is heard at once, not at the next heartbeat. */
+static void test_bells_wake(void **state)
+{
+    struct place *place = *state;
+    struct log_batch batch = {0};
+    struct log_member *member = slow_member(place->log, "w");
+    struct pollfd waited = {.fd = log_member_fd(member), .events = POLLIN};
+    struct log_event event = await((struct local_member *)member, LOG_EVENT_assigned);
+    for (size_t i = 0; i < event.count; i++) {
+        OK(log_member_seek(member, 1, event.partitions[i], 0, err));
+    }
+    OK(log_member_fetch(member, 1, 1, 1, SIZE_MAX, &batch, err));
+    assert_int_equal(poll(&waited, 1, 0), 0);
+    place_publish(place, "control", 1, "k", "v");
+    assert_int_equal(poll(&waited, 1, SLOW_MS / 4), 1);
+    OK(log_member_poll(member, &event, err));
+    OK(log_member_fetch(member, 1, 1, 1, SIZE_MAX, &batch, err));
+    assert_int_equal(batch.count, 1);
+    assert_int_equal(poll(&waited, 1, 0), 0);
+    place_publish(place, "outcomes", 1, "k", "v"); /* no input of this group */
+    assert_int_equal(poll(&waited, 1, 0), 0);
+    log_batch_free(&batch);
+    log_member_close(member, true, 1000);
+}
+
+/* A ring may die with the process that was to ring it: the next heartbeat finds the record. */
+static void test_lost_ring(void **state)
+{
+    struct place *place = *state;
+    struct log_event event;
+    struct log_batch batch = {0};
+    struct local_conn *conn = NULL;
+    struct append_place where;
+    struct log_record record = {.topic = "handoff", .partition = 0, .value = "v", .value_len = 1};
+    struct local_member *member = place_member(place, "w", &event);
+    struct log_reader *reader = NULL;
+    OK(log_member_fetch(&member->base, 0, 0, 1, SIZE_MAX, &batch, err));
+    OK(log_reader_open(place->log, "handoff", 0, 0, LOG_READ_committed, &reader, err));
+    OK(log_reader_next(reader, 1, 1, &batch, err)); /* listens from now on */
+
+    OK(local_conn_take((struct local_log *)place->log, &conn, err));
+    struct append append = {.conn = conn};
+    OK(local_begin(conn, 1000, err));
+    OK(append_record(&append, &record, wall_now(), &where, err));
+    OK(append_finish(&append, err));
+    OK(local_commit(conn, NULL, err));
+    append_done(&append); /* without append_ring */
+    local_conn_give(conn);
+
+    OK(log_reader_next(reader, 1, 10000, &batch, err));
+    assert_int_equal(batch.count, 1);
+    batch.count = 0;
+    for (int64_t end_ns = mono_ns() + 10000000000; batch.count == 0 && mono_ns() < end_ns;) {
+        struct pollfd waited = {.fd = log_member_fd(&member->base), .events = POLLIN};
+        poll(&waited, 1, 1000);
+        OK(log_member_poll(&member->base, &event, err));
+        OK(log_member_fetch(&member->base, 0, 0, 1, SIZE_MAX, &batch, err));
+    }
+    assert_int_equal(batch.count, 1);
+    log_reader_close(reader);
+    log_batch_free(&batch);
+    log_member_close(&member->base, true, 1000);
+}
+
+/* In a process of its own, forked before SQLite was used: opens the log, joins, and waits. */
+static _Noreturn void be_other(struct place *place, int go)
+{
+    char byte;
+    struct log_event event;
+    struct log *log = NULL;
+    struct log_member *member = NULL;
+    struct log_member_spec spec = {.group = "group",
+                                   .worker = "other",
+                                   .boot = boot_id_new(),
+                                   .inputs = {"handoff", "control"},
+                                   .session_ms = 3 * SLOW_MS,
+                                   .heartbeat_ms = SLOW_MS};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (read(go, &byte, 1) != 1 || log_open(&place->config, &log, NULL) != BATON_OK ||
+        log_member_open(log, &spec, &member, NULL) != BATON_OK ||
+        log_member_poll(member, &event, NULL) != BATON_OK) {
+        _exit(1);
+    }
+    for (;;) {
+        pause();
+    }
+}
+
+/* A death is an event: the partitions move at once, long before a heartbeat or a session is over.
+ */
+static void test_death_is_an_event(void **state)
+{
+    struct place *place = *state;
+    int go[2];
+    assert_int_equal(pipe(go), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        be_other(place, go[0]);
+    }
+    OK(log_create(&place->config, err));
+    OK(log_open(&place->config, &place->log, err));
+    place_topic(place, "handoff", LOG_CLEANUP_delete, -1, 0);
+    place_topic(place, "control", LOG_CLEANUP_delete, -1, 0);
+    struct local_member *member = (struct local_member *)slow_member(place->log, "here");
+    assert_int_equal(await(member, LOG_EVENT_assigned).count, 2);
+    assert_int_equal(write(go[1], "g", 1), 1);
+    await(member, LOG_EVENT_revoked);
+    assert_int_equal(await(member, LOG_EVENT_assigned).count, 1);
+
+    int status = 0;
+    int64_t start_ns = mono_ns();
+    kill(pid, SIGKILL);
+    await(member, LOG_EVENT_revoked);
+    assert_int_equal(await(member, LOG_EVENT_assigned).count, 2);
+    assert_true(mono_ns() - start_ns < (int64_t)SLOW_MS / 4 * 1000000);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    close(go[0]);
+    close(go[1]);
+    log_member_close(&member->base, true, 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         LOG_TEST(test_slots),
+        LOG_TEST(test_bells_wake),
+        LOG_TEST(test_lost_ring),
+        PLACE_TEST(test_death_is_an_event),
         LOG_TEST(test_deaf_member),
         LOG_TEST(test_idle_fetch_reads_nothing),
         LOG_TEST(test_who_slept_does_not_judge),
