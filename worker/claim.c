@@ -233,6 +233,9 @@ baton_code claim_record(struct worker *w, const struct engine_event *event, stru
     if (receipt->code == BATON_E_unknown_key && worker_reload_trust(w, true)) {
         receipt = event->receipt; /* judged again under the new trust */
     }
+    if (baton_code_class(receipt->code) == BATON_CLASS_internal) {
+        return baton_fail(err, receipt->code, "a handoff could not be judged: %s", receipt->note);
+    }
     if (receipt->code != BATON_OK) {
         reject(w, event, receipt->code, receipt->note);
         return BATON_OK;

@@ -408,6 +408,10 @@ baton_code operate_record(struct worker *w, const struct engine_event *event, st
     if (event->receipt->code == BATON_E_unknown_key) {
         (void)worker_reload_trust(w, true);
     }
+    if (baton_code_class(event->receipt->code) == BATON_CLASS_internal) {
+        return baton_fail(err, event->receipt->code, "a control record could not be judged: %s",
+                          event->receipt->note);
+    }
     if (event->receipt->code != BATON_OK) {
         reject(w, event, event->receipt->code, event->receipt->note);
         engine_take(w->engine);
