@@ -419,6 +419,11 @@ static baton_code go_on_as_holder(struct worker *w, struct baton_error *err)
         }
         end_what_runs(w);
         rc = round_fold(w, false, err);
+        if (w->blocked && w->lives.running == 0) {
+            diag_line(DIAG_error, "worker.ends_not_recorded", D_INT("ends", (int64_t)w->n_arrived),
+                      D_TEXT("meaning", "the store cannot be written; these attempts will be lost"));
+            break;
+        }
     }
     /* Reports that are on their way get a moment; then they are facts for the next start. */
     struct mono_ms until = {mono_now().v + w->config->lease_grace_ms};
