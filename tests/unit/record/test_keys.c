@@ -91,7 +91,8 @@ static void apply_makes_what_plan_shows(void **state)
     struct desk *d = *state;
     mode_t mask = umask(077); /* modes are as said whatever the umask is */
     size_t planned = plan_count(d);
-    assert_int_equal(planned, 1 + 2 * 5); /* fleet; rights and key of alice, coordinator, 3 services */
+    assert_int_equal(planned,
+                     1 + 2 * 5); /* fleet; rights and key of alice, coordinator, 3 services */
     struct stat st;
     assert_int_not_equal(stat(d->config->trust, &st), 0); /* planning changes nothing */
     assert_int_equal(apply(d), planned);
@@ -112,7 +113,8 @@ static void apply_makes_what_plan_shows(void **state)
     assert_int_equal(trust_principal_kind(alice), PRINCIPAL_person);
     assert_true(trust_may_create(alice, "lint", ROLE_arbiter) && trust_may_operate(alice, "lint"));
     assert_true(trust_may_request(alice, "start") && trust_may_request(alice, "answer"));
-    assert_true(trust_may_coordinate(coordinator) && trust_may_create(coordinator, "x", ROLE_owner));
+    assert_true(trust_may_coordinate(coordinator) &&
+                trust_may_create(coordinator, "x", ROLE_owner));
     assert_true(trust_may_serve(claude, ROLE_owner) && !trust_may_serve(claude, ROLE_arbiter));
     assert_true(trust_may_pass(claude, "lint", ROLE_reviewer));
     assert_false(trust_may_pass(claude, "lint", ROLE_owner));
@@ -120,7 +122,8 @@ static void apply_makes_what_plan_shows(void **state)
     trust_free(trust);
 }
 
-/* Only what is lacking is added; what a principal has stays, also more than the configuration says. */
+/* Only what is lacking is added; what a principal has stays, also more than the configuration says.
+ */
 static void apply_adds_and_never_takes_away(void **state)
 {
     struct desk *d = *state;
@@ -130,7 +133,8 @@ static void apply_adds_and_never_takes_away(void **state)
     signer = load_signer(&d->box, "lint");
     before = signer_key_id(signer);
     signer_free(signer);
-    write_file(d->config->trust, "lint.yaml", "kind: service\nserve: [owner]\npass: {elsewhere: [owner]}\n", 0644);
+    write_file(d->config->trust, "lint.yaml",
+               "kind: service\nserve: [owner]\npass: {elsewhere: [owner]}\n", 0644);
     write_file(d->config->trust, "alice.yaml", "kind: person\ncreate: {lint: [reviewer]}\n", 0644);
     assert_int_equal(apply(d), 1); /* lint's rights; alice keeps her narrow ones */
     struct trust *trust = load_trust(&d->box);
@@ -186,8 +190,13 @@ static void generate_writes_key_and_rights(void **state)
     static const char *const create[] = {"claude=owner,reviewer", "lint=all"};
     static const char *const operate[] = {"*"};
     static const char *const request[] = {"all"};
-    struct keys_wish ci = {.kind = "program", .create = create, .n_create = 2, .operate = operate,
-                           .n_operate = 1, .request = request, .n_request = 1};
+    struct keys_wish ci = {.kind = "program",
+                           .create = create,
+                           .n_create = 2,
+                           .operate = operate,
+                           .n_operate = 1,
+                           .request = request,
+                           .n_request = 1};
     struct keys_wish none = {0};
     apply(d);
     assert_int_equal(generate(d, "ci", &ci, &made), BATON_OK);
@@ -252,12 +261,14 @@ static void passphrases_are_never_taken_unattended(void **state)
     struct baton_error err;
     apply(d);
     setenv("BATON_MODE", "unattended", 1);
-    assert_int_equal(keys_generate(&d->folders, "bob", &wish, true, &made, &err), BATON_E_unattended_denied);
+    assert_int_equal(keys_generate(&d->folders, "bob", &wish, true, &made, &err),
+                     BATON_E_unattended_denied);
     setenv("BATON_MODE", "sometimes", 1);
     assert_int_equal(keys_generate(&d->folders, "bob", &wish, true, &made, &err), BATON_E_bad_mode);
     setenv("BATON_MODE", "attended", 1);
     setenv("BATON_ATTEMPT", "1", 1);
-    assert_int_equal(keys_generate(&d->folders, "bob", &wish, true, &made, &err), BATON_E_person_required);
+    assert_int_equal(keys_generate(&d->folders, "bob", &wish, true, &made, &err),
+                     BATON_E_person_required);
     unsetenv("BATON_ATTEMPT");
     unsetenv("BATON_MODE");
     struct stat st;
@@ -288,7 +299,8 @@ static void a_key_with_passphrase_signs_for_nobody_unattended(void **state)
     write_file(d->config->keys, "carol.pem", pem, 0600);
     snprintf(path, sizeof(path), "%s/carol.pem", d->config->keys);
     setenv("BATON_MODE", "unattended", 1);
-    assert_int_equal(signer_load(d->config->keys, "carol", &signer, &err), BATON_E_unattended_denied);
+    assert_int_equal(signer_load(d->config->keys, "carol", &signer, &err),
+                     BATON_E_unattended_denied);
     unsetenv("BATON_MODE");
     assert_int_equal(keyfile_private_id(path, &id, &encrypted, &err), BATON_OK);
     assert_true(encrypted);
@@ -301,7 +313,8 @@ static struct proof_text sign(const struct desk *d, const char *name)
     struct digest digest = digest_of("v", 1);
     struct proof_text proof;
     struct baton_error err;
-    assert_int_equal(signer_sign(signer, "f", PROOF_turn, "k", 1, NULL, &digest, &proof, &err), BATON_OK);
+    assert_int_equal(signer_sign(signer, "f", PROOF_turn, "k", 1, NULL, &digest, &proof, &err),
+                     BATON_OK);
     signer_free(signer);
     return proof;
 }
@@ -333,7 +346,8 @@ static void x28_rotation_refuses_no_record(void **state)
     apply(d);
     struct proof_text before = sign(d, "claude");
     assert_int_equal(keys_rotate(&d->folders, "claude", true, false, &staged, &err), BATON_OK);
-    assert_int_equal(keys_rotate(&d->folders, "claude", true, false, &switched, &err), BATON_E_duplicate);
+    assert_int_equal(keys_rotate(&d->folders, "claude", true, false, &switched, &err),
+                     BATON_E_duplicate);
     struct proof_text waiting = sign(d, "claude");
     assert_true(same_key(&before, &waiting)); /* the old one still signs */
     assert_true(verifies(d, &before));
@@ -351,7 +365,8 @@ static void x28_rotation_refuses_no_record(void **state)
     struct proof_text third = sign(d, "claude");
     assert_false(same_key(&after, &third));
     assert_true(verifies(d, &before) && verifies(d, &after) && verifies(d, &third));
-    assert_int_equal(keys_rotate(&d->folders, "nobody", false, false, &switched, &err), BATON_E_unauthenticated);
+    assert_int_equal(keys_rotate(&d->folders, "nobody", false, false, &switched, &err),
+                     BATON_E_unauthenticated);
 }
 
 /* Makes a file as old as it says. */
@@ -433,13 +448,15 @@ static void what_this_host_has_of_a_key(void **state)
     assert_int_equal(keys_rotate(&d->folders, "claude", true, false, &staged, &err), BATON_OK);
     struct trust *trust = load_trust(&d->box);
     struct signer *signer = load_signer(&d->box, "claude");
-    assert_int_equal(keys_here(&d->folders, trust_key_find(trust, signer_key_id(signer).s), &findings),
-                     KEYS_HERE_signs);
+    assert_int_equal(
+        keys_here(&d->folders, trust_key_find(trust, signer_key_id(signer).s), &findings),
+        KEYS_HERE_signs);
     assert_int_equal(keys_here(&d->folders, trust_key_find(trust, staged.id.s), &findings),
                      KEYS_HERE_staged);
     assert_int_equal(findings.len, 0);
     assert_int_equal(chmod(staged.private_path, 0644), 0);
-    assert_int_equal(keys_here(&d->folders, trust_key_find(trust, staged.id.s), &findings), KEYS_HERE_no);
+    assert_int_equal(keys_here(&d->folders, trust_key_find(trust, staged.id.s), &findings),
+                     KEYS_HERE_no);
     assert_non_null(strstr(findings.data, "chmod 600"));
     buf_done(&findings);
     signer_free(signer);

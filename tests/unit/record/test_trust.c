@@ -1,4 +1,5 @@
-/* The trust folder and private keys: what is unsafe is refused before it is read (X30), the rest said at once. */
+/* The trust folder and private keys: what is unsafe is refused before it is read (X30), the rest
+ * said at once. */
 #include "fixture.h"
 
 #include "common/record/safe_file.h"
@@ -208,8 +209,10 @@ static void a_folder_that_is_not_there(void **state)
     struct box *box = *state;
     struct trust *trust = NULL;
     struct baton_error err;
-    assert_int_equal(trust_load(path_in(box->dir, "nothing"), &trust, NULL, &err), BATON_E_bad_config);
-    assert_int_equal(trust_load(path_in(box->trust, "fleet.yaml"), &trust, NULL, &err), BATON_E_key_unsafe);
+    assert_int_equal(trust_load(path_in(box->dir, "nothing"), &trust, NULL, &err),
+                     BATON_E_bad_config);
+    assert_int_equal(trust_load(path_in(box->trust, "fleet.yaml"), &trust, NULL, &err),
+                     BATON_E_key_unsafe);
     assert_null(trust);
 }
 
@@ -286,8 +289,12 @@ static void one_key_has_one_principal(void **state)
 static void a_fleet_must_have_a_name(void **state)
 {
     struct box *box = *state;
-    static const char *const bad[] = {"", "version: 1\n", "fleet: prod\n", "version: 2\nfleet: prod\n",
-                                      "version: 1\nfleet: Prod\n", "version: 1\nfleet: prod\nx: 1\n"};
+    static const char *const bad[] = {"",
+                                      "version: 1\n",
+                                      "fleet: prod\n",
+                                      "version: 2\nfleet: prod\n",
+                                      "version: 1\nfleet: Prod\n",
+                                      "version: 1\nfleet: prod\nx: 1\n"};
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         write_file(box->trust, "fleet.yaml", bad[i], 0644);
         expect(box, BATON_E_bad_config);
@@ -334,8 +341,9 @@ static void each_part_of_the_proof_counts(void **state)
     struct digest other = digest_of("Value", 5);
     struct proof_text proof;
     struct baton_error err;
-    assert_int_equal(signer_sign(signer, FLEET, PROOF_pass, "key", 3, "statement", &digest, &proof, &err),
-                     BATON_OK);
+    assert_int_equal(
+        signer_sign(signer, FLEET, PROOF_pass, "key", 3, "statement", &digest, &proof, &err),
+        BATON_OK);
     const char *sig = proof.s + 19;
     assert_true(trust_key_verify(key, FLEET, PROOF_pass, "key", 3, "statement", &digest, sig));
     assert_false(trust_key_verify(key, "proc", PROOF_pass, "key", 3, "statement", &digest, sig));
@@ -417,7 +425,8 @@ static void x31_errors_hold_no_key(void **state)
     struct box *box = *state;
     struct baton_error err;
     write_file(box->keys, "canary.pem",
-               "-----BEGIN PRIVATE KEY-----\nCANARYCANARYCANARY\n-----END PRIVATE KEY-----\n", 0600);
+               "-----BEGIN PRIVATE KEY-----\nCANARYCANARYCANARY\n-----END PRIVATE KEY-----\n",
+               0600);
     assert_int_equal(load_key(box, "canary", &err), BATON_E_bad_config);
     assert_null(strstr(err.text, "CANARY"));
 }
