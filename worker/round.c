@@ -398,6 +398,24 @@ void round_hold(struct worker *w, const int32_t *partitions, size_t count, bool 
     free(holding.held);
 }
 
+/* Queued turns of partitions that have gone wait elsewhere: nothing here is woken by them, or waits behind them. */
+static baton_code forget_dues(struct worker *w, const int32_t *partitions, size_t count,
+                              struct baton_error *err)
+{
+    baton_code rc = store_begin(w->store, __func__, err);
+    if (rc != BATON_OK) {
+        return rc;
+    }
+    for (size_t i = 0; rc == BATON_OK && i < count; i++) {
+        rc = store_dues_clear(w->store, partitions[i], err);
+    }
+    if (rc == BATON_OK) {
+        return store_commit(w->store, err);
+    }
+    store_rollback(w->store);
+    return rc;
+}
+
 void round_moved(struct worker *w, const struct engine_event *event)
 {
     struct baton_error err;
@@ -408,6 +426,9 @@ void round_moved(struct worker *w, const struct engine_event *event)
     if (round_fold(w, !event->lost, &err) != BATON_OK || w->blocked) {
         diag_line(DIAG_error, "store.failed", D_TEXT("error", err.text));
         decisions_clear(&w->committed); /* the next owner reads it from the log */
+    }
+    if (forget_dues(w, event->moved, event->n_moved, &err) != BATON_OK) {
+        diag_line(DIAG_warn, "store.failed", D_TEXT("error", err.text)); /* only wakes too often */
     }
     round_hold(w, event->moved, event->n_moved, event->lost);
     w->facts_due = true;

@@ -74,6 +74,16 @@ static baton_code fold_attempt(struct store *store, const struct turn_record *re
     return stmt_run(&fold, NULL, err);
 }
 
+/* A full record has dropped its oldest attempts: an image that still shows one of them live is behind. */
+static baton_code forget_attempts(struct store *store, const struct turn_record *record,
+                                  struct baton_error *err)
+{
+    struct stmt forget = db_stmt(&store->db, STMT_ATTEMPTS_FORGET);
+    stmt_text(&forget, ":turn", record->id.s);
+    stmt_int(&forget, ":before", record->attempts[0].no);
+    return stmt_run(&forget, NULL, err);
+}
+
 baton_code store_turn_fold(struct store *store, int32_t partition, int64_t offset,
                            const struct turn_record *record, const void *bytes, size_t len,
                            struct mono_ms due, struct baton_error *err)
@@ -115,6 +125,9 @@ baton_code store_turn_fold(struct store *store, int32_t partition, int64_t offse
         return baton_fail(err, BATON_E_role_mismatch,
                           "turn %s: its record in the turn log contradicts the identity in the store",
                           record->id.s);
+    }
+    if (rc == BATON_OK && record->n_attempts == TURN_ATTEMPTS_MAX) {
+        rc = forget_attempts(store, record, err);
     }
     /* Oldest first: an attempt ends before its successor lives (the UNIQUE index on live ones). */
     for (size_t i = 0; rc == BATON_OK && i < record->n_attempts; i++) {
@@ -314,6 +327,13 @@ baton_code store_due_set(struct store *store, const char *turn_id, struct mono_m
     stmt_text(&set, ":turn", turn_id);
     stmt_int(&set, ":due", due.v);
     return stmt_run(&set, NULL, err);
+}
+
+baton_code store_dues_clear(struct store *store, int32_t partition, struct baton_error *err)
+{
+    struct stmt clear = db_stmt(&store->db, STMT_DUES_CLEAR);
+    stmt_int(&clear, ":partition", partition);
+    return stmt_run(&clear, NULL, err);
 }
 
 baton_code store_turns_ended(struct store *store, int32_t partition, struct wall_ms before,

@@ -116,6 +116,11 @@ static baton_code take_owner(struct store *store, const struct store_owner *owne
             return rc;
         }
     }
+    /* Monotonic times of an older boot, perhaps of an older boot of the host, mean nothing here. */
+    struct stmt clear = db_stmt(&store->db, STMT_DUES_CLEAR_ALL);
+    if ((rc = stmt_run(&clear, NULL, err)) != BATON_OK) {
+        return rc;
+    }
     struct stmt set = db_stmt(&store->db, STMT_OWNER_SET);
     stmt_text(&set, ":cluster", owner->cluster);
     stmt_text(&set, ":topic", owner->topic);

@@ -118,6 +118,8 @@ baton_code store_turns_open(struct store *store, int32_t partition, const char *
                             struct baton_error *err);
 baton_code store_due_set(struct store *store, const char *turn_id, struct mono_ms due,
                          struct baton_error *err);
+/* Queued turns of a partition are due at no time here: it has moved. A new boot begins with all so. */
+baton_code store_dues_clear(struct store *store, int32_t partition, struct baton_error *err);
 /* Closed turns of a partition that ended at or before `before`. */
 baton_code store_turns_ended(struct store *store, int32_t partition, struct wall_ms before,
                              struct turn_id *ret_ids, size_t max, size_t *ret_count,

@@ -80,6 +80,12 @@ SELECT turn_id, state FROM turn WHERE partition = :partition AND ended_at IS NUL
 -- name: STMT_TURN_DUE_SET
 UPDATE turn SET due_ms = :due WHERE turn_id = :turn;
 
+-- name: STMT_DUES_CLEAR
+UPDATE turn SET due_ms = NULL WHERE partition = :partition AND state = 'queued';
+
+-- name: STMT_DUES_CLEAR_ALL
+UPDATE turn SET due_ms = NULL WHERE due_ms IS NOT NULL;
+
 -- name: STMT_TURNS_ENDED
 SELECT turn_id FROM turn WHERE partition = :partition AND ended_at IS NOT NULL AND ended_at <= :before ORDER BY ended_at LIMIT :max;
 
@@ -92,6 +98,9 @@ VALUES (:turn, :no, :role, :service, :worker, :profile, :state, :class, :started
 ON CONFLICT (turn_id, no) DO UPDATE SET
     role = :role, service = :service, worker = :worker, profile = :profile, state = :state, class = :class,
     started_at = :started_at, ended_at = :ended_at;
+
+-- name: STMT_ATTEMPTS_FORGET
+DELETE FROM attempt WHERE turn_id = :turn AND no < :before;
 
 -- name: STMT_NOTE_FOLD
 INSERT INTO note (partition, key, value) VALUES (:partition, :key, :value)
