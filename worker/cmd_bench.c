@@ -1,0 +1,218 @@
+/*
+ * baton bench: measures a worker on this host, in a folder of its own that is removed afterwards.
+ * In: deploy/baton.c  Out: worker/bench/drain.c, worker/bench/latency.c, worker/bench/idle.c
+ */
+#include "common/base/check.h"
+#include "common/base/command.h"
+#include "common/base/jsonw.h"
+#include "worker/bench/bench.h"
+
+#include <stdio.h>
+#include <string.h>
+
+extern const struct baton_command cmd_bench;
+
+struct figures {
+    enum bench_kind kind;
+    bool proof;
+    struct bench_drain drain;
+    struct bench_latency latency;
+    struct bench_idle idle;
+};
+
+/* Sets up, measures, removes. */
+static baton_code measure(struct command *cmd, enum bench_kind kind, bool proof, const char *what, int64_t room,
+                          struct figures *figures, struct baton_error *err)
+{
+    struct bench_set set = {.kind = kind, .proof = proof, .turns = room};
+    const int64_t rate = command_int(cmd, "rate");
+    const int64_t seconds = command_int(cmd, "seconds");
+
+    command_note(cmd, "%s, proof %s: %s", bench_kind_word(kind), proof ? "required" : "off", what);
+    baton_code rc = bench_set_up(&set, command_text(cmd, "dir"), (int)command_int(cmd, "parallel"), err);
+    if (rc == BATON_OK) {
+        rc = strcmp(what, "drain") == 0     ? bench_drain(&set, room, &figures->drain, err)
+             : strcmp(what, "latency") == 0 ? bench_latency(&set, rate, seconds, &figures->latency, err)
+                                            : bench_idle(&set, seconds, &figures->idle, err);
+    }
+    if (command_flag(cmd, "keep") && set.dir[0] != '\0') {
+        command_note(cmd, "kept: %s", set.dir);
+    }
+    bench_set_down(&set, command_flag(cmd, "keep"));
+    return rc;
+}
+
+static baton_code measure_all(struct command *cmd, enum bench_kind kind, bool proof, struct figures *ret_figures,
+                              struct baton_error *err)
+{
+    const int64_t timed = command_int(cmd, "rate") * command_int(cmd, "seconds") + BENCH_WARM_TURNS;
+    *ret_figures = (struct figures){.kind = kind, .proof = proof};
+    baton_code rc = measure(cmd, kind, proof, "drain", command_int(cmd, "turns"), ret_figures, err);
+    if (rc == BATON_OK && command_int(cmd, "rate") > 0) {
+        rc = measure(cmd, kind, proof, "latency", timed, ret_figures, err);
+    }
+    return rc == BATON_OK ? measure(cmd, kind, proof, "idle", BENCH_STARTS, ret_figures, err) : rc;
+}
+
+/* ---- printing ---- */
+
+static void print_json(struct command *cmd, const struct figures *list, size_t count, int64_t sync_ns)
+{
+    struct buf out = BUF_INIT;
+    struct jsonw w = jsonw_to(&out);
+    jsonw_begin_object(&w);
+    jsonw_key_int(&w, "turns", command_int(cmd, "turns"));
+    jsonw_key_int(&w, "payload_bytes", BENCH_PAYLOAD);
+    jsonw_key_int(&w, "parallel", command_int(cmd, "parallel"));
+    jsonw_key_int(&w, "rate", command_int(cmd, "rate"));
+    jsonw_key(&w, "sync_ms");
+    jsonw_real(&w, (double)sync_ns / 1e6);
+    jsonw_key(&w, "measured");
+    jsonw_begin_array(&w);
+    for (size_t i = 0; i < count; i++) {
+        const struct figures *at = &list[i];
+        const struct {
+            const char *key;
+            double value;
+        } reals[] = {
+            {"turns_per_s", at->drain.turns_s},       {"cpu_s_per_1000", at->drain.cpu_ms_turn},
+            {"p50_ms", at->latency.p50_ms},           {"p99_ms", at->latency.p99_ms},
+            {"worst_ms", at->latency.worst_ms},       {"first_turn_ms", at->idle.first_ms},
+            {"idle_cpu_percent", at->idle.cpu_percent},
+        };
+        jsonw_begin_object(&w);
+        jsonw_key_text(&w, "executor", bench_kind_word(at->kind));
+        jsonw_key_bool(&w, "proof", at->proof);
+        for (size_t k = 0; k < COUNT_OF(reals); k++) {
+            jsonw_key(&w, reals[k].key);
+            jsonw_real(&w, reals[k].value);
+        }
+        jsonw_key_int(&w, "peak_kib", at->drain.peak_kib);
+        jsonw_key_int(&w, "idle_rss_kib", at->idle.rss_kib);
+        jsonw_end(&w);
+    }
+    jsonw_end(&w);
+    jsonw_end(&w);
+    buf_add_char(&out, '\n');
+    (void)command_print(cmd, &out); /* the frame tells */
+    buf_done(&out);
+}
+
+static void cell(struct table *table, int digits, double value)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%.*f", digits, value);
+    table_text(table, text);
+}
+
+static void print_table(struct command *cmd, const struct figures *list, size_t count, int64_t sync_ns)
+{
+    static const char *const titles[] = {"EXECUTOR", "PROOF",    "TURNS/S",  "CPU S/1000", "PEAK MB",  "P50 MS",
+                                         "P99 MS",   "FIRST MS", "IDLE MB", "IDLE CPU %"};
+    struct table *table = table_new(titles, COUNT_OF(titles));
+    if (table == NULL) {
+        (void)command_fail(cmd, BATON_E_no_memory, NULL);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct figures *at = &list[i];
+        table_text(table, bench_kind_word(at->kind));
+        table_text(table, at->proof ? "required" : "off");
+        table_int(table, (int64_t)at->drain.turns_s);
+        cell(table, 3, at->drain.cpu_ms_turn);
+        cell(table, 1, (double)at->drain.peak_kib / 1024);
+        cell(table, 2, at->latency.p50_ms);
+        cell(table, 2, at->latency.p99_ms);
+        cell(table, 1, at->idle.first_ms);
+        cell(table, 1, (double)at->idle.rss_kib / 1024);
+        cell(table, 2, at->idle.cpu_percent);
+    }
+    (void)command_table(cmd, table);
+    table_free(table);
+    command_note(cmd, "backlog %lld turns of %d bytes, parallel %lld; %lld turns/s for the waits; fdatasync here %.2f ms",
+                 (long long)command_int(cmd, "turns"), BENCH_PAYLOAD, (long long)command_int(cmd, "parallel"),
+                 (long long)command_int(cmd, "rate"), (double)sync_ns / 1e6);
+}
+
+/* ---- the verb ---- */
+
+/* Which of two words is asked for; `both` is both. */
+static bool wanted(const char *asked, const char *word)
+{
+    return strcmp(asked, "both") == 0 || strcmp(asked, word) == 0;
+}
+
+static bool one_of(const char *asked, const char *first, const char *second)
+{
+    return wanted(asked, first) || strcmp(asked, second) == 0;
+}
+
+static int run(struct command *cmd)
+{
+    struct figures list[2 * BENCH_KIND_COUNT];
+    struct baton_error err = {BATON_OK, ""};
+    const char *kinds = command_text(cmd, "kind");
+    const char *proofs = command_text(cmd, "proof");
+    size_t count = 0;
+
+    if (cmd->n_args > 0) {
+        return bench_be(cmd->args, cmd->n_args);
+    }
+    if (!one_of(kinds, "callback", "child") || !one_of(proofs, "required", "off")) {
+        return command_usage(cmd, "--kind is callback, child or both; --proof is required, off or both");
+    }
+    for (int kind = 0; kind < BENCH_KIND_COUNT; kind++) {
+        for (int proof = 1; proof >= 0; proof--) {
+            if (!wanted(kinds, bench_kind_word((enum bench_kind)kind)) || !wanted(proofs, proof ? "required" : "off")) {
+                continue;
+            }
+            baton_code rc = measure_all(cmd, (enum bench_kind)kind, proof != 0, &list[count++], &err);
+            if (rc != BATON_OK) {
+                return command_fail(cmd, rc, &err);
+            }
+        }
+    }
+    const int64_t sync_ns = bench_sync_ns(command_text(cmd, "dir"));
+    if (cmd->json) {
+        print_json(cmd, list, count, sync_ns);
+    } else {
+        print_table(cmd, list, count, sync_ns);
+    }
+    return 0;
+}
+
+static const struct command_option options[] = {
+    {.name = "turns", .argument = "N", .kind = OPTION_int, .fallback = "20000", .min = 1, .max = BENCH_TURNS_MAX,
+     .help = "The backlog that is drained."},
+    {.name = "rate", .argument = "N", .kind = OPTION_int, .fallback = "200", .min = 0, .max = 10000,
+     .help = "Turns a second while waits are measured; 0: they are not."},
+    {.name = "seconds", .argument = "N", .kind = OPTION_int, .fallback = "5", .min = 1, .max = 60,
+     .help = "How long waits are measured, and how long an idle worker is watched."},
+    {.name = "kind", .argument = "KIND", .kind = OPTION_text, .fallback = "both",
+     .help = "callback (a function in the worker), child (a long-lived program) or both."},
+    {.name = "proof", .argument = "WORD", .kind = OPTION_text, .fallback = "both", .help = "required, off or both."},
+    {.name = "parallel", .argument = "N", .kind = OPTION_int, .fallback = "512", .min = 1, .max = 1000,
+     .help = "Turns at a time."},
+    {.name = "dir", .argument = "FOLDER", .kind = OPTION_text, .fallback = "/var/tmp",
+     .help = "Where the folder of a measurement is made: on the disk that is to be measured, not in memory."},
+    {.name = "keep", .kind = OPTION_flag, .help = "Leaves the folders there, and names them."},
+};
+
+const struct baton_command cmd_bench = {
+    .name = "bench",
+    .summary = "measure a worker on this host",
+    .usage = "[--turns N] [--kind KIND] [--proof WORD] [--json]",
+    .description =
+        "Makes a local log with a service of its own, and runs turns that do nothing through a worker in a process of "
+        "its own. TURNS/S: from the moment the worker is ready until the log holds every outcome of the backlog. P50, "
+        "P99: from the moment at which a publish is due to the start of its executor. FIRST: from the start of the "
+        "worker's process to its first turn. CPU and memory are the worker's, with its executors.\n\n"
+        "Everything is durable (fdatasync), as in use; the figures depend on the disk. Nothing that is configured is "
+        "read or touched.",
+    .options = options,
+    .n_options = COUNT_OF(options),
+    .args_max = 3, /* do-work, do-turns: the processes that it starts itself */
+    .examples = "# everything, about two minutes\nbaton bench\n"
+                "# one figure for a script\nbaton bench --kind callback --proof off --rate 0 --json\n",
+    .run = run,
+};
