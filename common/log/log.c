@@ -1,7 +1,7 @@
 /*
  * The log's front: opens the driver that the configuration names and hands every call to it.
  *
- * In: everything above the log (engine, topics, producer, worker). Out: local/, kafka/.
+ * In: everything above the log (engine, topics, producer, worker). Out: local/open.c.
  */
 #include "common/log/log.h"
 

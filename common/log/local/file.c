@@ -166,7 +166,7 @@ baton_code file_is_empty(struct db *db, bool *ret_empty, struct baton_error *err
     baton_code rc;
     if ((rc = db_pragma_int(db, "PRAGMA application_id", &application, err)) != BATON_OK ||
         (rc = db_pragma_int(db, "PRAGMA user_version", &version, err)) != BATON_OK ||
-        (rc = db_pragma_int(db, "SELECT count(*) FROM sqlite_schema", &objects, err)) != BATON_OK) {
+        (rc = db_pragma_int(db, local_sql[SCHEMA_COUNT], &objects, err)) != BATON_OK) {
         return rc;
     }
     *ret_empty = application == 0 && version == 0 && objects == 0;
@@ -175,14 +175,11 @@ baton_code file_is_empty(struct db *db, bool *ret_empty, struct baton_error *err
 
 baton_code file_migrate(struct db *db, int64_t version, struct baton_error *err)
 {
-    char pragmas[96];
     baton_code rc = BATON_OK;
     for (; rc == BATON_OK && version < LOCAL_SCHEMA_SQL_COUNT; version++) {
         rc = db_script(db, local_schema_sql_names[version], local_schema_sql[version], err);
     }
-    snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id = %d; PRAGMA user_version = %d;",
-             FILE_APPLICATION_ID, LOCAL_SCHEMA_SQL_COUNT);
-    return rc != BATON_OK ? rc : db_script(db, "version", pragmas, err);
+    return rc;
 }
 
 int file_version_now(void)

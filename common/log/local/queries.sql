@@ -155,3 +155,6 @@ ORDER BY part.id LIMIT 1;
 
 -- name: SCHEMA_LIST
 SELECT type, name, coalesce(sql, '') FROM sqlite_schema ORDER BY type, name;
+
+-- name: SCHEMA_COUNT
+SELECT count(*) FROM sqlite_schema;

@@ -1,6 +1,7 @@
 -- The schema of the local log's file, one block for each version: SCHEMA_1 makes version 1 of an
 -- empty file, SCHEMA_n makes version n of version n-1. Blocks are only ever added. Opening a log
--- compares the file's schema with what these blocks give, text by text.
+-- compares the file's schema with what these blocks give, text by text. Each ends by saying its
+-- version (file.h has the same application id).
 
 -- name: SCHEMA_1
 CREATE TABLE meta (
@@ -70,3 +71,5 @@ CREATE TABLE committed (
     PRIMARY KEY (consumer, part)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX committed_part ON committed (part);
+PRAGMA application_id = 1114917937;
+PRAGMA user_version = 1;
