@@ -1,0 +1,171 @@
+/*
+ * `baton config check | show`. Stands here because a check looks at configuration, trust and programs
+ * together. Listed by deploy/baton.c.
+ */
+#include "deploy/verbs.h"
+
+#include "common/base/check.h"
+#include "common/base/jsonw.h"
+#include "common/base/text.h"
+#include "common/record/trust.h"
+
+#include <string.h>
+
+/* ---- show ---- */
+
+static int run_show(struct command *cmd)
+{
+    struct config *config = NULL;
+    struct baton_error err = {BATON_OK, ""};
+    baton_code rc = command_config(cmd, &config, &err);
+    if (rc != BATON_OK) {
+        return command_fail(cmd, rc, &err);
+    }
+    struct buf out = BUF_INIT;
+    if (command_flag(cmd, "keys")) {
+        config_document(&out);
+    } else {
+        config_show(config, cmd->json, &out);
+    }
+    command_print(cmd, &out);
+    buf_done(&out);
+    config_free(config);
+    return 0;
+}
+
+static const struct command_option show_options[] = {
+    {.name = "keys", .kind = OPTION_flag,
+     .help = "Documents every key instead: type, default, range, meaning."},
+};
+
+static const struct baton_command cmd_config_show = {
+    .name = "show",
+    .summary = "print every key with its value and where it comes from",
+    .usage = "[--json]\n--keys",
+    .description = "Values come from the default, the file, or --set. Secrets never appear: a file's "
+                   "path and a variable's name do.",
+    .options = show_options,
+    .n_options = COUNT_OF(show_options),
+    .examples = "baton config show\n# what the keys mean\nbaton config show --keys\n",
+    .run = run_show,
+};
+
+/* ---- check ---- */
+
+static void lines_json(struct jsonw *w, const char *key, const struct buf *lines)
+{
+    jsonw_key(w, key);
+    jsonw_begin_array(w);
+    for (size_t at = 0; at < lines->len;) {
+        const char *end = memchr(lines->data + at, '\n', lines->len - at);
+        size_t n = end != NULL ? (size_t)(end - lines->data) - at : lines->len - at;
+        jsonw_bytes(w, lines->data + at, n);
+        at += n + 1;
+    }
+    jsonw_end(w);
+}
+
+/* Does every service have a principal that may serve its roles? Not a mistake of the file: a warning. */
+static void check_rights(const struct config *config, const struct trust *trust, struct buf *warnings)
+{
+    for (size_t i = 0; i < config->n_services; i++) {
+        const struct config_service *service = &config->services[i];
+        const struct trust_principal *who = trust_principal_find(trust, service->name.s);
+        for (int role = 0; role < ROLE_COUNT; role++) {
+            if ((service->roles & ROLE_BIT(role)) != 0 && !trust_may_serve(who, (enum role)role)) {
+                buf_printf(warnings,
+                           "trust: service %s may not serve the role %s; `baton keys apply` adds "
+                           "what is missing\n",
+                           service->name.s, role_word((enum role)role));
+            }
+        }
+    }
+}
+
+/* findings: what is wrong; warnings: what will not work on this host as it is. */
+static baton_code check(const struct config *config, struct buf *findings, struct buf *warnings,
+                        struct baton_error *err)
+{
+    struct trust *trust = NULL;
+    baton_code rc = trust_load(config->trust, &trust, findings, err);
+    if (rc == BATON_OK) {
+        check_rights(config, trust, warnings);
+    } else if (!config->proof_required && rc != BATON_E_key_unsafe && rc != BATON_E_bad_config) {
+        buf_add_text(warnings, "proof is off and there is no trust folder\n");
+        rc = BATON_OK;
+    }
+    trust_free(trust);
+    config_warnings(config, warnings);
+    return rc;
+}
+
+static int run_check(struct command *cmd)
+{
+    struct config *config = NULL;
+    struct baton_error err = {BATON_OK, ""};
+    struct buf findings = BUF_INIT;
+    struct buf warnings = BUF_INIT;
+    struct buf out = BUF_INIT;
+    baton_code rc = command_config(cmd, &config, &err);
+    if (rc != BATON_OK) {
+        return command_fail(cmd, rc, &err);
+    }
+    rc = check(config, &findings, &warnings, &err);
+    if (rc != BATON_OK && findings.len == 0) {
+        buf_add_text(&findings, err.text);
+        buf_add_char(&findings, '\n');
+    }
+    if (cmd->json) {
+        struct jsonw w = jsonw_to(&out);
+        jsonw_begin_object(&w);
+        jsonw_key_text(&w, "status", rc == BATON_OK ? "ok" : "failed");
+        jsonw_key_text(&w, "path", config->path);
+        if (rc != BATON_OK) {
+            jsonw_key_text(&w, "code", baton_code_word(rc));
+            jsonw_key_text(&w, "error", err.text);
+        }
+        lines_json(&w, "findings", &findings);
+        lines_json(&w, "warnings", &warnings);
+        jsonw_end(&w);
+        buf_add_char(&out, '\n');
+    } else {
+        text_add_lines(&out, findings.data, findings.len, 0, "error: ");
+        text_add_lines(&out, warnings.data, warnings.len, 0, "warning: ");
+        if (rc == BATON_OK) {
+            buf_add_text(&out, "ok ");
+            text_add(&out, config->path, strlen(config->path), 0);
+            buf_printf(&out, " (%zu services)\n", config->n_services);
+        }
+    }
+    command_print(cmd, &out);
+    buf_done(&out);
+    buf_done(&findings);
+    buf_done(&warnings);
+    config_free(config);
+    return baton_code_exit(rc);
+}
+
+static const struct baton_command cmd_config_check = {
+    .name = "check",
+    .summary = "prove the configuration and the trust folder",
+    .usage = "[--json]",
+    .description = "Reports every mistake at once, with line and column: unknown keys, values out of "
+                   "range, chains that do not end, services without a name that topics can have; and "
+                   "what is wrong in the trust folder. Programs that are not to be had on this host and "
+                   "rights that are missing are warnings.",
+    .examples = "baton config check\nbaton config check --config /etc/baton/baton.yaml --json\n",
+    .run = run_check,
+};
+
+static const struct baton_command *const subcommands[] = {&cmd_config_check, &cmd_config_show};
+
+const struct baton_command cmd_config = {
+    .name = "config",
+    .summary = "check and show the configuration",
+    .usage = "check|show",
+    .description = "The configuration is one file of YAML: --config FILE, else $BATON_CONFIG, else "
+                   "./baton.yaml, else /etc/baton/baton.yaml. --set KEY=VALUE goes before the file.",
+    .subcommands = subcommands,
+    .n_subcommands = COUNT_OF(subcommands),
+    .examples = "baton config check\nbaton config show\n",
+};

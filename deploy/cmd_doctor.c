@@ -1,0 +1,407 @@
+/*
+ * `baton doctor`: looks at everything that a host needs, and says which command mends what.
+ * Listed by deploy/baton.c. The checks are a table; each adds findings.
+ */
+#include "deploy/verbs.h"
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/jsonw.h"
+#include "common/base/quantity.h"
+#include "common/base/text.h"
+#include "common/log/log.h"
+#include "common/process/child.h"
+#include "common/record/keys.h"
+#include "common/record/trust.h"
+#include "common/store/store.h"
+#include "deploy/stores.h"
+#include "topics/provision.h"
+#include "topics/service_view.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define DISK_ENOUGH (256LL * 1024 * 1024)
+#define DISK_NONE (16LL * 1024 * 1024) /* the log cannot even be compacted any more */
+#define CLOCK_EARLIEST_MS 1704067200000LL /* 2024-01-01: before this program was written */
+#define CLOCK_AHEAD_MS 60000
+#define WAITING_LONG_MS 60000
+
+/* LEVEL(word, marks an error?) */
+#define LEVELS(LEVEL)                                                                              \
+    LEVEL(ok, false)                                                                               \
+    LEVEL(warn, false)                                                                             \
+    LEVEL(error, true)
+
+#define LEVEL_ENUM(word, bad) LEVEL_##word,
+enum level { LEVELS(LEVEL_ENUM) LEVEL_COUNT };
+#undef LEVEL_ENUM
+#define LEVEL_WORD(word, bad) #word,
+static const char *const level_words[] = {LEVELS(LEVEL_WORD)};
+#undef LEVEL_WORD
+
+struct doctor {
+    struct command *cmd;
+    struct config *config;
+    struct log *log; /* NULL: it cannot be opened */
+    const char *check;
+    struct buf out;
+    int counts[LEVEL_COUNT];
+    baton_code worst; /* code of the first error */
+};
+
+/* A finding: what, and the command that mends it ("" for none). */
+static void found(struct doctor *d, enum level level, baton_code code, const char *mend,
+                  const char *format, ...) BATON_PRINTF(5, 6);
+static void found(struct doctor *d, enum level level, baton_code code, const char *mend,
+                  const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    d->counts[level]++;
+    if (level == LEVEL_error && d->worst == BATON_OK) {
+        d->worst = code;
+    }
+    if (d->cmd->json) {
+        struct jsonw w = jsonw_to(&d->out);
+        jsonw_begin_object(&w);
+        jsonw_key_text(&w, "check", d->check);
+        jsonw_key_text(&w, "level", level_words[level]);
+        jsonw_key_text(&w, "code", code != BATON_OK ? baton_code_word(code) : NULL);
+        jsonw_key_text(&w, "text", text);
+        jsonw_key_text(&w, "mend", mend[0] != '\0' ? mend : NULL);
+        jsonw_end(&w);
+        buf_add_char(&d->out, '\n');
+        return;
+    }
+    buf_printf(&d->out, "%-5s  %-13s  ", level_words[level], d->check);
+    text_add(&d->out, text, strlen(text), 0);
+    if (mend[0] != '\0') {
+        buf_printf(&d->out, "\n%22s-> %s", "", mend);
+    }
+    buf_add_char(&d->out, '\n');
+}
+
+/* Each line of findings of another part as one. */
+static void found_lines(struct doctor *d, enum level level, baton_code code, const char *mend,
+                        const struct buf *lines)
+{
+    for (size_t at = 0; at < lines->len;) {
+        const char *end = memchr(lines->data + at, '\n', lines->len - at);
+        size_t n = end != NULL ? (size_t)(end - lines->data) - at : lines->len - at;
+        found(d, level, code, mend, "%.*s", (int)n, lines->data + at);
+        at += n + 1;
+    }
+}
+
+/* ---- the checks ---- */
+
+static void check_configuration(struct doctor *d)
+{
+    struct buf warnings = BUF_INIT;
+    found(d, LEVEL_ok, BATON_OK, "", "%s, %zu services, log %s", d->config->path,
+          d->config->n_services, d->config->log == LOG_KIND_local ? "local" : "kafka");
+    config_warnings(d->config, &warnings);
+    found_lines(d, LEVEL_warn, BATON_OK,
+                "install the program, or correct services.….executor in the configuration", &warnings);
+    buf_done(&warnings);
+}
+
+static void check_trust(struct doctor *d)
+{
+    struct trust *trust = NULL;
+    struct buf findings = BUF_INIT;
+    struct baton_error err = {BATON_OK, ""};
+    baton_code rc = trust_load(d->config->trust, &trust, &findings, &err);
+    if (rc == BATON_OK) {
+        found(d, LEVEL_ok, BATON_OK, "", "%s, fleet %s", d->config->trust, trust_fleet(trust));
+    } else if (findings.len > 0) {
+        found_lines(d, LEVEL_error, rc, "baton keys list", &findings);
+    } else {
+        found(d, d->config->proof_required ? LEVEL_error : LEVEL_warn, rc, "baton keys apply", "%s",
+              err.text);
+    }
+    trust_free(trust);
+    buf_done(&findings);
+}
+
+static void check_keys(struct doctor *d)
+{
+    struct keys_plan plan = {NULL, 0};
+    struct baton_error err = {BATON_OK, ""};
+    baton_code rc = keys_plan_config(d->config, &plan, &err);
+    if (rc != BATON_OK) {
+        found(d, LEVEL_error, rc, rc == BATON_E_key_unsafe ? "chmod go= the file it names" : "",
+              "%s", err.text);
+    } else if (plan.count == 0) {
+        found(d, LEVEL_ok, BATON_OK, "", "%s has a key for %s, the coordinator and every service",
+              d->config->keys, d->config->identity.s[0] != '\0' ? d->config->identity.s : "you");
+    }
+    /* On a host of a fleet only some of the keys belong. */
+    for (size_t i = 0; i < plan.count; i++) {
+        found(d, LEVEL_warn, BATON_OK, "baton keys apply", "lacking: %s", plan.steps[i].text);
+    }
+    keys_plan_done(&plan);
+}
+
+static void check_proof(struct doctor *d)
+{
+    if (d->config->proof_required) {
+        found(d, LEVEL_ok, BATON_OK, "", "required: every record is verified");
+    } else {
+        found(d, LEVEL_warn, BATON_OK, "set `proof: required` in the configuration",
+              "proof is off: records are not verified, whoever can write to the log can create turns");
+    }
+}
+
+/* Executors under our own user can read our keys (RECORD.md section 5). */
+static void check_executors(struct doctor *d)
+{
+    size_t same = 0;
+    const char *first = "";
+    for (size_t i = 0; i < d->config->n_services; i++) {
+        const struct config_service *service = &d->config->services[i];
+        if (service->executor.kind != EXECUTOR_KIND_callback && service->executor.n_prefix == 0) {
+            first = same == 0 ? service->name.s : first;
+            same++;
+        }
+    }
+    if (same > 0 && access(d->config->keys, R_OK | X_OK) == 0) {
+        found(d, LEVEL_warn, BATON_OK,
+              "run executors under another user: executor.prefix, worker/EXECUTOR.md",
+              "executors of %zu services (%s%s) run under the worker's user and can read %s", same,
+              first, same > 1 ? ", …" : "", d->config->keys);
+    } else {
+        found(d, LEVEL_ok, BATON_OK, "", "no executor can read the keys as this user");
+    }
+}
+
+static void check_guard(struct doctor *d)
+{
+    struct baton_error err = {BATON_OK, ""};
+    char *path = NULL;
+    baton_code rc = child_guard_find(NULL, &path, &err);
+    if (rc != BATON_OK) {
+        found(d, LEVEL_error, rc, "install baton-guard beside baton", "%s", err.text);
+    } else {
+        found(d, LEVEL_ok, BATON_OK, "", "%s", path);
+    }
+    free(path);
+}
+
+static void check_log(struct doctor *d)
+{
+    struct baton_error err = {BATON_OK, ""};
+    baton_code rc = log_open(d->config, &d->log, &err);
+    if (rc != BATON_OK) {
+        d->log = NULL;
+        found(d, LEVEL_error, rc, rc == BATON_E_service_unavailable ? "baton topics apply" : "", "%s",
+              err.text);
+    } else {
+        found(d, LEVEL_ok, BATON_OK, "", "%s, %s", log_driver(d->log), log_cluster(d->log));
+    }
+}
+
+static void check_topics(struct doctor *d)
+{
+    struct provision_plan plan = {0};
+    struct baton_error err = {BATON_OK, ""};
+    size_t kept = 0;
+    if (d->log == NULL) {
+        return;
+    }
+    baton_code rc = provision_plan_make(d->config, d->log, &plan, &err);
+    if (rc != BATON_OK) {
+        found(d, LEVEL_error, rc, "", "%s", err.text);
+        return;
+    }
+    for (size_t i = 0; i < plan.count; i++) {
+        const struct provision_step *step = &plan.steps[i];
+        switch (step->what) {
+        case PROVISION_keep:
+            kept++;
+            break;
+        case PROVISION_create:
+            found(d, LEVEL_error, BATON_E_topic_missing, "baton topics apply", "topic %s is missing",
+                  step->name.s);
+            break;
+        case PROVISION_mend:
+            found(d, LEVEL_error, BATON_E_topic_missing, "baton topics apply", "%s", step->text);
+            break;
+        case PROVISION_refuse:
+            found(d, LEVEL_error, BATON_E_topic_missing, "", "%s", step->text);
+            break;
+        case PROVISION_surplus:
+        case PROVISION_COUNT:
+            break;
+        }
+    }
+    if (plan.n_changes == 0 && plan.n_refused == 0) {
+        found(d, LEVEL_ok, BATON_OK, "", "%zu topics are as they should be", kept);
+    }
+    provision_plan_done(&plan);
+}
+
+static void check_services(struct doctor *d)
+{
+    for (size_t i = 0; d->log != NULL && i < d->config->n_services; i++) {
+        const struct config_service *service = &d->config->services[i];
+        struct baton_error err = {BATON_OK, ""};
+        struct service_view view;
+        char start[128];
+        baton_code rc = service_view_read(d->log, d->config, service, false, &view, &err);
+        if (rc == BATON_E_topic_missing) {
+            continue; /* told above */
+        }
+        if (rc != BATON_OK) {
+            found(d, LEVEL_error, rc, "", "%s: %s", service->name.s, err.text);
+            continue;
+        }
+        snprintf(start, sizeof(start), "baton worker --service %s", service->name.s);
+        if (view.n_workers == 0 && view.oldest_ms > WAITING_LONG_MS) {
+            found(d, LEVEL_warn, BATON_OK, start, "%s: %lld handoffs wait, the oldest for %s, and no "
+                                                  "worker runs",
+                  service->name.s, (long long)view.lag,
+                  quantity_duration_text(view.oldest_ms / 1000 * 1000).s);
+        } else {
+            found(d, LEVEL_ok, BATON_OK, "", "%s: %zu workers, %lld handoffs wait", service->name.s,
+                  view.n_workers, (long long)view.lag);
+        }
+        service_view_done(&view);
+    }
+}
+
+static bool on_store(void *arg, const struct store_place *place)
+{
+    struct doctor *d = arg;
+    struct store_summary summary;
+    struct buf findings = BUF_INIT;
+    struct baton_error err = {BATON_OK, ""};
+    baton_code rc = store_check(place->dir, &summary, &findings, &err);
+    if (rc != BATON_OK && findings.len == 0) {
+        found(d, LEVEL_error, rc, "stop its worker and move the file away: the log has it all", "%s",
+              err.text);
+    } else if (findings.len > 0) {
+        found_lines(d, LEVEL_error, BATON_E_store_failed,
+                    "stop its worker and move the file away: the log has it all", &findings);
+    } else {
+        found(d, LEVEL_ok, BATON_OK, "", "%s/%s, %s", place->service, place->worker,
+              summary.running ? "in use" : "not in use");
+    }
+    buf_done(&findings);
+    return true;
+}
+
+static void check_stores(struct doctor *d)
+{
+    struct baton_error err = {BATON_OK, ""};
+    baton_code rc = stores_each(d->config->state_dir, NULL, NULL, on_store, d, &err);
+    if (rc != BATON_OK) {
+        found(d, LEVEL_error, rc, "", "%s", err.text);
+    }
+}
+
+static void check_folders(struct doctor *d)
+{
+    struct stat st;
+    if (stat(d->config->state_dir, &st) != 0) {
+        found(d, errno == ENOENT ? LEVEL_warn : LEVEL_error, BATON_E_bad_config, "baton init",
+              "%s: %s", d->config->state_dir, strerror(errno));
+    } else if ((st.st_mode & 0077) != 0) {
+        char mend[4200];
+        snprintf(mend, sizeof(mend), "chmod 700 %s", d->config->state_dir);
+        found(d, LEVEL_warn, BATON_OK, mend, "%s can be read by others (mode %03o)",
+              d->config->state_dir, (unsigned)(st.st_mode & 0777));
+    } else {
+        found(d, LEVEL_ok, BATON_OK, "", "%s is ours alone", d->config->state_dir);
+    }
+}
+
+static void check_disk(struct doctor *d)
+{
+    struct statvfs fs;
+    if (statvfs(d->config->state_dir, &fs) != 0) {
+        return; /* told above */
+    }
+    long long free_bytes = (long long)fs.f_bavail * (long long)fs.f_frsize;
+    enum level level = free_bytes < DISK_NONE     ? LEVEL_error
+                       : free_bytes < DISK_ENOUGH ? LEVEL_warn
+                                                  : LEVEL_ok;
+    found(d, level, level == LEVEL_error ? BATON_E_disk_full : BATON_OK,
+          level == LEVEL_ok ? "" : "free some space", "%lld MiB free for %s", free_bytes >> 20,
+          d->config->state_dir);
+}
+
+static void check_clock(struct doctor *d)
+{
+    struct stat st;
+    struct wall_ms now = wall_now();
+    if (now.v < CLOCK_EARLIEST_MS) {
+        found(d, LEVEL_error, BATON_E_bad_config, "set the clock, and keep it by NTP",
+              "this host believes that it is %s", wall_text(now).s);
+    } else if (stat(d->config->path, &st) == 0 &&
+               (int64_t)st.st_mtime * 1000 > now.v + CLOCK_AHEAD_MS) {
+        found(d, LEVEL_warn, BATON_OK, "set the clock, and keep it by NTP",
+              "it is %s here, and %s was written later than that", wall_text(now).s, d->config->path);
+    } else {
+        found(d, LEVEL_ok, BATON_OK, "", "%s", wall_text(now).s);
+    }
+}
+
+/* In this order: what comes later may rest on what came before. */
+static const struct {
+    const char *name;
+    void (*run)(struct doctor *d);
+} checks[] = {
+    {"configuration", check_configuration}, {"trust", check_trust},
+    {"keys", check_keys},                   {"proof", check_proof},
+    {"executors", check_executors},         {"guard", check_guard},
+    {"folders", check_folders},             {"disk", check_disk},
+    {"clock", check_clock},                 {"log", check_log},
+    {"topics", check_topics},               {"services", check_services},
+    {"stores", check_stores},
+};
+
+static int run(struct command *cmd)
+{
+    struct doctor d = {.cmd = cmd, .out = BUF_INIT};
+    struct baton_error err = {BATON_OK, ""};
+    baton_code rc = command_config(cmd, &d.config, &err);
+    if (rc != BATON_OK) {
+        return command_fail(cmd, rc, &err);
+    }
+    process_hold_keys();
+    for (size_t i = 0; i < COUNT_OF(checks); i++) {
+        d.check = checks[i].name;
+        checks[i].run(&d);
+        if (!command_print(cmd, &d.out)) {
+            break;
+        }
+    }
+    command_note(cmd, "%d errors, %d warnings", d.counts[LEVEL_error], d.counts[LEVEL_warn]);
+    log_close(d.log);
+    config_free(d.config);
+    buf_done(&d.out);
+    return baton_code_exit(d.worst);
+}
+
+const struct baton_command cmd_doctor = {
+    .name = "doctor",
+    .summary = "look at everything that this host needs",
+    .usage = "[--json]",
+    .description = "Looks at configuration, keys and their permissions, trust, proofs, executors, guard, "
+                   "folders, disk, clock, log, topics, services and stores. Each finding is ok, warn or "
+                   "error, and names the command that mends it. Changes nothing.",
+    .examples = "baton doctor\nbaton doctor --json | grep '\"level\":\"error\"'\n",
+    .exits = "0 without errors (warnings do not count); else the status of the first error.\n",
+    .run = run,
+};

@@ -1,0 +1,16 @@
+# Writes a C header that holds files byte for byte: embedded_NAME[] and embedded_NAME_len.
+#   cmake -DOUTPUT=header -DFILES="name=path;name=path" -P embed.cmake
+set(text "/* Made from files of deploy/ by embed.cmake: what `baton init` writes. */\n")
+string(APPEND text "#ifndef BATON_DEPLOY_EMBEDDED_H\n#define BATON_DEPLOY_EMBEDDED_H\n\n")
+foreach(entry ${FILES})
+  string(REGEX MATCH "^([a-z_]+)=(.*)$" whole "${entry}")
+  set(name ${CMAKE_MATCH_1})
+  file(READ "${CMAKE_MATCH_2}" hex HEX)
+  string(LENGTH "${hex}" digits)
+  math(EXPR len "${digits} / 2")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+  string(APPEND text "static const unsigned char embedded_${name}[] = {${bytes}};\n")
+  string(APPEND text "enum { embedded_${name}_len = ${len} };\n\n")
+endforeach()
+string(APPEND text "#endif\n")
+file(WRITE "${OUTPUT}" "${text}")
