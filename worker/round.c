@@ -63,9 +63,9 @@ static char *result_with_output(const struct executor_end *end)
     BATON_PRE(body > 0);
     buf_add(&result, end->result, body - 1);
     if (kept > 0) {
-        buf_add_text(&result, ",\"output\":\"");
+        buf_add_text(&result, ",\"output\":");
         text_json_add_plain(&result, end->output, kept);
-        buf_add_text(&result, "\",\"output_truncated\":");
+        buf_add_text(&result, ",\"output_truncated\":");
         buf_add_text(&result, end->output_truncated || kept < end->output_len ? "true" : "false");
     }
     buf_add_char(&result, '}');
