@@ -1,5 +1,6 @@
 /* Appends records inside a write transaction. Called by publish.c and commit.c. */
 #include "common/log/local/internal.h"
+#include "common/log/local/queries.h"
 
 #include "common/log/batch.h"
 

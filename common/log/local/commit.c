@@ -7,6 +7,7 @@
  * that is not known (the disk failed in the commit itself), the same call again finds out by it.
  */
 #include "common/log/local/internal.h"
+#include "common/log/local/queries.h"
 
 #include "common/base/fault.h"
 

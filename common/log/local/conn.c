@@ -5,6 +5,7 @@
  * each for as long as they live.
  */
 #include "common/log/local/internal.h"
+#include "common/log/local/queries.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
  */
 #include "common/base/check.h"
 #include "common/log/local/internal.h"
+#include "common/log/local/queries.h"
 #include "common/log/local/file.h"
 #include "common/log/local/schema.h"
 

@@ -6,6 +6,7 @@
  * same number of every input goes to the same member, so what concerns a turn is in one hand.
  */
 #include "common/log/local/internal.h"
+#include "common/log/local/queries.h"
 
 #include "common/base/check.h"
 

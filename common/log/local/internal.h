@@ -10,7 +10,6 @@
 
 #include "common/base/buf.h"
 #include "common/log/driver.h"
-#include "common/log/local/queries.h"
 #include "common/sqlite/db.h"
 
 #include <pthread.h>

@@ -3,6 +3,7 @@
  * from whichever member comes first when a minute has passed since anybody did it.
  */
 #include "common/log/local/internal.h"
+#include "common/log/local/queries.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
  * and poll.c.
  */
 #include "common/log/local/internal.h"
+#include "common/log/local/queries.h"
 
 #include <string.h>
 

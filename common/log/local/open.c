@@ -4,6 +4,7 @@
 #include "common/base/check.h"
 #include "common/log/local/file.h"
 #include "common/log/local/internal.h"
+#include "common/log/local/queries.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* Reading a partition: for readers without a group here, for members by local_read. */
 #include "common/log/local/internal.h"
+#include "common/log/local/queries.h"
 
 #include "common/log/batch.h"
 

@@ -1,6 +1,7 @@
 /* Topics and partitions: provisioning, watermarks, trimming. Called by log.c, append, read, member.
  */
 #include "common/log/local/internal.h"
+#include "common/log/local/queries.h"
 
 #include "common/base/check.h"
 

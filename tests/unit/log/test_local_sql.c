@@ -1,6 +1,8 @@
 /* Every statement of the local log: prepared, and no table read from end to end (STYLE Q9). */
 #include "tests/unit/log/local_log.h"
 
+#include "common/log/local/queries.h"
+
 /* Small by nature: the names of all topics, the schema itself. */
 static bool may_scan(int number)
 {
