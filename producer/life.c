@@ -102,10 +102,11 @@ void life_print_json(const struct turn_life *life, struct buf *out)
     }
     jsonw_end(&w);
     jsonw_key(&w, "result");
+    jsonw_raw(&w, "", 0);
     if (now->result != NULL) {
-        jsonw_raw(&w, now->result, now->result_len);
+        result_print(now->result, now->result_len, out);
     } else {
-        jsonw_null(&w);
+        buf_add_text(out, "null");
     }
     jsonw_end(&w);
     buf_add_char(out, '\n');

@@ -3,6 +3,7 @@
 
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
+#include "common/base/text.h"
 #include "common/record/json.h"
 #include "common/record/proof.h"
 #include "topics/catalogue.h"
@@ -199,6 +200,29 @@ void result_summary(const char *result, size_t result_len, struct buf *out)
     json_free(doc);
 }
 
+void result_print(const char *result, size_t result_len, struct buf *out)
+{
+    for (size_t i = 0; i < result_len;) {
+        uint32_t point;
+        size_t n = text_utf8_next(result + i, result_len - i, &point);
+        if (n == 0) {
+            out->broken = true; /* a record's JSON is valid UTF-8: somebody skipped the parser */
+            return;
+        }
+        if (point < 0x20) {
+            buf_add_char(out, ' '); /* such a character stands between the values only */
+        } else if (point >= 0x10000 && text_dangerous(point)) {
+            buf_printf(out, "\\u%04x\\u%04x", 0xd800 + ((point - 0x10000) >> 10),
+                       0xdc00 + ((point - 0x10000) & 0x3ff));
+        } else if (point >= 0x7f && text_dangerous(point)) {
+            buf_printf(out, "\\u%04x", point);
+        } else {
+            buf_add(out, result + i, n);
+        }
+        i += n;
+    }
+}
+
 static void text_or_null(struct jsonw *w, const char *key, const char *text)
 {
     jsonw_key_text(w, key, text != NULL && text[0] != '\0' ? text : NULL);
@@ -221,11 +245,12 @@ void outcome_print(const struct outcome *outcome, struct buf *out)
                  outcome->code != BATON_OK ? baton_code_word(outcome->code) : NULL);
     text_or_null(&w, "to", outcome->to.s);
     jsonw_key_text(&w, "at", wall_text(outcome->at).s);
+    jsonw_key(&w, "result");
+    jsonw_raw(&w, "", 0);
     if (outcome->result != NULL) {
-        jsonw_key_raw(&w, "result", outcome->result, outcome->result_len);
+        result_print(outcome->result, outcome->result_len, out);
     } else {
-        jsonw_key(&w, "result");
-        jsonw_null(&w);
+        buf_add_text(out, "null");
     }
     jsonw_end(&w);
 }

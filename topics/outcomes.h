@@ -45,6 +45,8 @@ struct verdict_text {
     char s[32];
 };
 struct verdict_text result_verdict(const char *result, size_t result_len);
+/* Appends a result for output that people may see: on one line, what is dangerous there escaped. */
+void result_print(const char *result, size_t result_len, struct buf *out);
 /* The summary in a result, appended as it stands there; nothing if it has none. */
 void result_summary(const char *result, size_t result_len, struct buf *out);
 
