@@ -182,10 +182,91 @@ static void be_committer(const struct fixture *fixture, struct actor_shared *sha
     _exit(1);
 }
 
+#define COPY_AT_ONCE 7
+
+/* Copies what is there of one partition; every verdict but committed drops it. */
+static void copy_some(const struct fixture *fixture, struct log_member *member,
+                      struct actor_shared *shared, const struct log_event *assigned,
+                      int32_t partition, struct log_batch *batch)
+{
+    struct baton_error err = {0};
+    struct log_record records[2 * COPY_AT_ONCE];
+    struct log_commit_result result = {0};
+    must(shared, log_member_fetch(member, 0, partition, COPY_AT_ONCE, SIZE_MAX, batch, &err), &err);
+    if (batch->count == 0) {
+        return;
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        records[2 * i] = batch->records[i];
+        records[2 * i].topic = fixture->turns;
+        records[2 * i].partition = partition;
+        records[2 * i + 1] = batch->records[i];
+        records[2 * i + 1].topic = fixture->outcomes;
+        records[2 * i + 1].partition = LOG_PARTITION_BY_KEY;
+    }
+    struct log_offset offset = {.input = 0, .partition = partition, .next = batch->next_offset};
+    struct log_txn txn = {.generation = assigned->generation,
+                          .records = records,
+                          .n_records = 2 * batch->count,
+                          .offsets = &offset,
+                          .n_offsets = 1};
+    must(shared, log_commit(member, &txn, fixture->wait_ms, &result, &err), &err);
+    if (result.verdict == LOG_VERDICT_committed) {
+        atomic_fetch_add(&shared->n_commits, 1);
+    }
+}
+
+static void seek_to_committed(const struct fixture *fixture, struct log_member *member,
+                              struct actor_shared *shared, const struct log_event *assigned)
+{
+    struct baton_error err = {0};
+    int64_t offsets[LOG_INPUTS][LOG_PARTITIONS_MAX];
+    must(shared,
+         log_member_committed(member, assigned->partitions, assigned->count, fixture->wait_ms,
+                              offsets, &err),
+         &err);
+    for (size_t i = 0; i < assigned->count; i++) {
+        int64_t at = offsets[0][i] == LOG_OFFSET_NONE ? 0 : offsets[0][i];
+        must(shared, log_member_seek(member, 0, assigned->partitions[i], at, &err), &err);
+    }
+}
+
+static void be_copier(const struct fixture *fixture, struct actor_shared *shared,
+                      const char *worker)
+{
+    struct baton_error err = {0};
+    struct log_batch batch = {0};
+    struct log_member *member = become_member(fixture, shared, worker);
+    struct log_event assigned = {0};
+    bool idle = false;
+    while (!obey(fixture, member, shared, &idle)) {
+        struct pollfd waited = {.fd = log_member_fd(member), .events = POLLIN};
+        struct log_event event = {0};
+        must(shared, log_member_poll(member, &event, &err), &err);
+        note_event(shared, &event);
+        if (event.kind == LOG_EVENT_assigned) {
+            assigned = event;
+            seek_to_committed(fixture, member, shared, &assigned);
+        } else if (event.kind != LOG_EVENT_none) {
+            assigned.count = 0;
+        }
+        for (size_t i = 0; i < assigned.count; i++) {
+            copy_some(fixture, member, shared, &assigned, assigned.partitions[i], &batch);
+        }
+        if (event.kind == LOG_EVENT_none) {
+            poll(&waited, 1, 2);
+        }
+    }
+    log_batch_free(&batch);
+}
+
 static const struct {
     const char *role;
     void (*be)(const struct fixture *fixture, struct actor_shared *shared, const char *name);
-} roles[] = {{"member", be_member}, {"publisher", be_publisher}, {"committer", be_committer}};
+} roles[] = {{"member", be_member},
+             {"publisher", be_publisher},
+             {"copier", be_copier},
+             {"committer", be_committer}};
 
 /* argv: program, ACTOR_ARGUMENT, place, prefix, role, name */
 _Noreturn void actor_main(char **argv)

@@ -3,9 +3,15 @@
  * a bare fork), in one of the roles below, led by the test through shared memory.
  *
  * member: polls all the time unless told to be idle; one command at a time, actor_do waits for its
- * end. publisher: publishes `count` records to `outcomes`, then ends. committer: a member that
- * commits without end, each time a record for every partition it has, the same record to
- * `outcomes`, and the offset one higher; it is there to be killed.
+ * end.
+ *
+ * publisher: publishes `count` records to `outcomes`, then ends.
+ *
+ * copier: a member that copies each record of handoff to `outcomes`, in one transaction with its
+ * offset; takes commands as a member does.
+ *
+ * committer: a member that commits without end, each time a record for every partition it has, the
+ * same record to `outcomes`, and the offset one higher; it is there to be killed.
  */
 #ifndef BATON_TESTS_CONFORMANCE_ACTOR_H
 #define BATON_TESTS_CONFORMANCE_ACTOR_H

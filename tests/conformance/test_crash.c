@@ -74,6 +74,92 @@ static void test_F08_publishers_are_killed(void **state)
     }
 }
 
+#define COPIERS 3
+
+/* One fault or move of a copier, chosen by chance; it runs again afterwards. */
+static void disturb(const struct fixture *f, struct actor *actor, const char *name, unsigned *seed)
+{
+    switch (rand_r(seed) % 4) {
+    case 0:
+        actor_kill(actor);
+        actor_done(actor);
+        *actor = actor_start(f, "copier", name);
+        break;
+    case 1:
+        actor_stop(actor);
+        usleep((useconds_t)(f->session_ms * 1500));
+        actor_continue(actor);
+        break;
+    case 2:
+        actor_end(f, actor, ACTOR_leave);
+        *actor = actor_start(f, "copier", name);
+        break;
+    default:
+        actor_end(f, actor, ACTOR_close);
+        *actor = actor_start(f, "copier", name);
+        break;
+    }
+}
+
+static bool all_copied(const struct fixture *f)
+{
+    for (int32_t p = 0; p < PARTITIONS; p++) {
+        int64_t low = 0;
+        int64_t high = 0;
+        int64_t committed = 0;
+        OK(log_watermarks(f->log, f->handoff, p, &low, &high, &err));
+        OK(log_group_offset(f->log, f->group, f->handoff, p, &committed, &err));
+        if (committed < high && !(high == 0 && committed == LOG_OFFSET_NONE)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* FIELD A04: members come, go, die and stand still by chance; each record is copied just once. */
+static void test_A04_churn(void **state)
+{
+    struct fixture *f = *state;
+    enum { ROUNDS = 25, EACH = 20 };
+    static const char *const names[COPIERS] = {"a", "b", "c"};
+    struct actor actors[COPIERS];
+    struct log_batch batch = {0};
+    bool seen[ROUNDS * EACH] = {false};
+    unsigned seed = 42;
+    for (int i = 0; i < COPIERS; i++) {
+        actors[i] = actor_start(f, "copier", names[i]);
+    }
+    for (int n = 0; n < ROUNDS * EACH; n++) {
+        char value[24];
+        snprintf(value, sizeof(value), "%d", n);
+        publish_one(f, f->handoff, LOG_PARTITION_BY_KEY, value, value);
+        if (n % EACH == EACH - 1) {
+            int who = rand_r(&seed) % COPIERS;
+            disturb(f, &actors[who], names[who], &seed);
+        }
+    }
+    AWAIT(f, all_copied(f));
+    for (int i = 0; i < COPIERS; i++) {
+        actor_end(f, &actors[i], ACTOR_leave);
+    }
+    for (int32_t p = 0; p < PARTITIONS; p++) {
+        read_all(f->log, f->outcomes, p, 0, &batch);
+        int last = -1;
+        for (size_t i = 0; i < batch.count; i++) {
+            char text[24] = "";
+            memcpy(text, batch.records[i].value, batch.records[i].value_len);
+            int n = atoi(text);
+            assert_true(n > last); /* also in order: one owner at a time */
+            seen[n] = true;
+            last = n;
+        }
+    }
+    for (int n = 0; n < ROUNDS * EACH; n++) {
+        assert_true(seen[n]);
+    }
+    log_batch_free(&batch);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int run_crashes(void)
@@ -81,6 +167,7 @@ int run_crashes(void)
     const struct CMUnitTest tests[] = {
         TEST(test_F08_committer_is_killed),
         TEST(test_F08_publishers_are_killed),
+        TEST(test_A04_churn),
     };
     return cmocka_run_group_tests_name("crashes", tests, NULL, NULL);
 }
