@@ -119,10 +119,11 @@ def states(which):
 
 
 def checks(table, column):
-    """Word lists of CHECK (column IN (…)) in a table of the store."""
+    """Word lists of CHECK (column = … OR column = …) in a table of the store."""
     text = "\n".join(store_schema())
     body = re.search(rf"CREATE TABLE {table} \((.*?)\n\)", text, re.S).group(1)
-    return [re.findall(r"'(\w+)'", match) for match in re.findall(rf"CHECK \({column} IN \(([^)]*)\)\)", body)]
+    checks = re.findall(rf"CHECK \(({column} = '\w+'(?: OR {column} = '\w+')*)\)", body)
+    return [re.findall(r"'(\w+)'", match) for match in checks]
 
 
 @pytest.mark.parametrize("table, column, wanted", [
