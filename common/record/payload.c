@@ -143,7 +143,7 @@ void payload_write(struct jsonw *w, const char *media_type, const void *bytes, s
     jsonw_begin_object(w);
     jsonw_key_plain(w, "media_type", media_type, strlen(media_type));
     if (text) {
-        jsonw_key_plain(w, "text", bytes, len);
+        jsonw_key_plain(w, "text", len == 0 ? "" : bytes, len);
     } else {
         struct buf encoded = BUF_INIT;
         base64_encode(&encoded, bytes, len);
