@@ -209,6 +209,7 @@ baton_code local_member_commit(struct log_member *base, const struct log_txn *tx
         }
         if (result.verdict == LOG_VERDICT_lost || result.verdict == LOG_VERDICT_fenced) {
             member->look = true;
+            member_wake(member); /* the poll has something to tell */
         }
         member->turn = append.turn;
         *ret_result = result;

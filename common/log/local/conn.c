@@ -52,6 +52,9 @@ static baton_code conn_open(struct local_log *log, struct local_conn **ret_conn,
     }
     baton_code rc = db_open(&conn->db, log->path, DB_existing, local_sql, local_sql_names,
                             LOCAL_SQL_COUNT, err);
+    if (rc == BATON_OK) {
+        rc = db_script(&conn->db, local_sql_names[SETTINGS], local_sql[SETTINGS], err);
+    }
     if (rc != BATON_OK) {
         local_conn_close(conn);
         return rc;
@@ -84,6 +87,7 @@ void local_conn_give(struct local_conn *conn)
         return;
     }
     struct local_log *log = conn->log;
+    sqlite3_db_release_memory(conn->db.handle);
     pthread_mutex_lock(&log->lock);
     bool keep = log->n_idle < IDLE_MAX;
     if (keep) {

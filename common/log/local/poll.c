@@ -161,6 +161,12 @@ static baton_code look_around(struct local_member *member, struct baton_error *e
     return BATON_OK;
 }
 
+/* What may work later is tried later: neither a full disk nor a busy log ends a membership. */
+static baton_code later(baton_code rc)
+{
+    return baton_code_class(rc) == BATON_CLASS_retry ? BATON_OK : rc;
+}
+
 static baton_code keep_house(struct local_member *member, int64_t now_ms, struct baton_error *err)
 {
     bool more = false;
@@ -169,7 +175,7 @@ static baton_code keep_house(struct local_member *member, int64_t now_ms, struct
     }
     baton_code rc = local_keep(member->conn, &member->keep_cursor, &more, err);
     member->keep_at = now_ms + (more ? KEEP_SOON_MS : KEEP_EVERY_MS);
-    return rc == BATON_E_timed_out ? BATON_OK : rc; /* somebody writes: next time */
+    return later(rc);
 }
 
 /*
@@ -203,10 +209,9 @@ static baton_code bury(struct local_member *member, struct baton_error *err)
         member->bury = false;
         member->look = true;
     } else if (rc == BATON_E_timed_out) {
-        member_wake(member); /* somebody writes: once more */
-        rc = BATON_OK;
+        member_wake(member); /* somebody writes: once more, at once */
     }
-    return rc;
+    return later(rc);
 }
 
 static void tell_assigned(struct local_member *member, const struct standing *standing,
@@ -252,9 +257,12 @@ static baton_code step(struct local_member *member, struct log_event *event,
 
     if (member->state == MEMBER_out) {
         rc = member_join(member, LOCAL_POLL_WAIT_MS, err);
-        if (rc != BATON_OK) {
+        if (rc == BATON_E_timed_out) {
             member_wake(member);
-            return rc == BATON_E_timed_out ? BATON_OK : rc;
+            return BATON_OK;
+        }
+        if (rc != BATON_OK) {
+            return rc;
         }
         member->state = MEMBER_waiting;
     }

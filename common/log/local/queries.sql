@@ -1,5 +1,11 @@
 -- Every statement of the local log. Parameters are bound by name.
 
+-- name: SETTINGS
+-- A process may hold several connections and must stay small; a log that was far behind once does
+-- not keep its long write-ahead file.
+PRAGMA cache_size = -1024;
+PRAGMA journal_size_limit = 16777216;
+
 -- name: BEGIN_WRITE
 BEGIN IMMEDIATE;
 
