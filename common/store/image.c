@@ -57,10 +57,10 @@ static void bind_time(struct stmt *stmt, const char *name, struct wall_ms at)
     }
 }
 
-static baton_code fold_attempt(struct store *store, const struct turn_record *record,
-                               const struct attempt *attempt, struct baton_error *err)
+static baton_code put_attempt(struct store *store, int number, const struct turn_record *record,
+                              const struct attempt *attempt, int *ret_changes, struct baton_error *err)
 {
-    struct stmt fold = db_stmt(&store->db, STMT_ATTEMPT_FOLD);
+    struct stmt fold = db_stmt(&store->db, number);
     stmt_text(&fold, ":turn", record->id.s);
     stmt_int(&fold, ":no", attempt->no);
     stmt_text(&fold, ":role", role_word(record->role));
@@ -71,7 +71,21 @@ static baton_code fold_attempt(struct store *store, const struct turn_record *re
     stmt_text(&fold, ":class", attempt->has_class ? failure_word(attempt->class) : NULL);
     bind_time(&fold, ":started_at", attempt->started_at);
     bind_time(&fold, ":ended_at", attempt->ended_at);
-    return stmt_run(&fold, NULL, err);
+    return stmt_run(&fold, ret_changes, err);
+}
+
+static baton_code fold_attempt(struct store *store, const struct turn_record *record,
+                               const struct attempt *attempt, bool known, struct baton_error *err)
+{
+    int changes = 0;
+    baton_code rc = BATON_OK;
+    if (known) {
+        rc = put_attempt(store, STMT_ATTEMPT_MOVE, record, attempt, &changes, err);
+    }
+    if (rc == BATON_OK && changes == 0) {
+        rc = put_attempt(store, STMT_ATTEMPT_FOLD, record, attempt, NULL, err);
+    }
+    return rc;
 }
 
 /* A full record has dropped its oldest attempts: an image that still shows one of them live is behind. */
@@ -84,17 +98,16 @@ static baton_code forget_attempts(struct store *store, const struct turn_record 
     return stmt_run(&forget, NULL, err);
 }
 
-baton_code store_turn_fold(struct store *store, int32_t partition, int64_t offset,
+static baton_code put_turn(struct store *store, int number, int32_t partition, int64_t offset,
                            const struct turn_record *record, const void *bytes, size_t len,
-                           struct mono_ms due, struct baton_error *err)
+                           struct mono_ms due, int *ret_changes, struct baton_error *err)
 {
     char digest[2 * DIGEST_LEN + 1];
     char content[2 * DIGEST_LEN + 1];
 
-    BATON_PRE(store->db.txn != NULL);
     hex_encode(record->digest.b, DIGEST_LEN, digest);
     hex_encode(record->content.b, DIGEST_LEN, content);
-    struct stmt fold = db_stmt(&store->db, STMT_TURN_FOLD);
+    struct stmt fold = db_stmt(&store->db, number);
     stmt_text(&fold, ":turn", record->id.s);
     stmt_int(&fold, ":partition", partition);
     stmt_int(&fold, ":offset", offset);
@@ -120,7 +133,21 @@ baton_code store_turn_fold(struct store *store, int32_t partition, int64_t offse
     stmt_text(&fold, ":lease_boot", record->lease_boot.s);
     bind_time(&fold, ":ended_at", record->ended_at);
     stmt_blob(&fold, ":record", bytes, len);
-    baton_code rc = stmt_run(&fold, NULL, err);
+    return stmt_run(&fold, ret_changes, err);
+}
+
+baton_code store_turn_fold(struct store *store, int32_t partition, int64_t offset,
+                           const struct turn_record *record, const void *bytes, size_t len,
+                           struct mono_ms due, struct baton_error *err)
+{
+    int changes = 0;
+
+    BATON_PRE(store->db.txn != NULL);
+    baton_code rc = put_turn(store, STMT_TURN_MOVE, partition, offset, record, bytes, len, due, &changes, err);
+    const bool known = changes > 0;
+    if (rc == BATON_OK && !known) {
+        rc = put_turn(store, STMT_TURN_FOLD, partition, offset, record, bytes, len, due, NULL, err);
+    }
     if (rc != BATON_OK && sqlite3_extended_errcode(store->db.handle) == SQLITE_CONSTRAINT_TRIGGER) {
         return baton_fail(err, BATON_E_role_mismatch,
                           "turn %s: its record in the turn log contradicts the identity in the store",
@@ -131,7 +158,7 @@ baton_code store_turn_fold(struct store *store, int32_t partition, int64_t offse
     }
     /* Oldest first: an attempt ends before its successor lives (the UNIQUE index on live ones). */
     for (size_t i = 0; rc == BATON_OK && i < record->n_attempts; i++) {
-        rc = fold_attempt(store, record, &record->attempts[i], err);
+        rc = fold_attempt(store, record, &record->attempts[i], known, err);
     }
     return rc;
 }

@@ -59,6 +59,15 @@ ON CONFLICT (turn_id) DO UPDATE SET
     created_at = :created_at, state = :state, attempt = :attempt, due_ms = :due, lease_worker = :lease_worker,
     lease_boot = :lease_boot, ended_at = :ended_at, record = :record;
 
+-- A known turn: its identity must be the one that is there, and only what changes is written (no trigger has to be asked,
+-- no index of an unchanged column is touched). No row: STMT_TURN_FOLD finds out why.
+-- name: STMT_TURN_MOVE
+UPDATE turn SET log_offset = :offset, state = :state, attempt = :attempt, due_ms = :due, lease_worker = :lease_worker,
+    lease_boot = :lease_boot, ended_at = :ended_at, record = :record
+WHERE turn_id = :turn AND partition = :partition AND origin = :origin AND service = :service AND role = :role
+    AND task_id = :task AND task_rev = :task_rev AND run_id = :run AND epoch = :epoch AND intent = :intent
+    AND digest = :digest AND content = :content AND created_at = :created_at;
+
 -- name: STMT_TURN_FORGET
 DELETE FROM turn WHERE turn_id = :turn;
 
@@ -98,6 +107,10 @@ VALUES (:turn, :no, :role, :service, :worker, :profile, :state, :class, :started
 ON CONFLICT (turn_id, no) DO UPDATE SET
     role = :role, service = :service, worker = :worker, profile = :profile, state = :state, class = :class,
     started_at = :started_at, ended_at = :ended_at;
+
+-- name: STMT_ATTEMPT_MOVE
+UPDATE attempt SET worker = :worker, profile = :profile, state = :state, class = :class, started_at = :started_at, ended_at = :ended_at
+WHERE turn_id = :turn AND no = :no AND role = :role AND service = :service;
 
 -- name: STMT_ATTEMPTS_FORGET
 DELETE FROM attempt WHERE turn_id = :turn AND no < :before;
