@@ -15,7 +15,8 @@
 
 struct work {
     struct command *cmd;
-    const char *to; /* backup: the folder */
+    const char *to; /* backup: the folder, or the file where one store is named */
+    bool one;       /* --service and --id name one store */
     size_t count;
     baton_code worst;
     struct buf out;
@@ -31,6 +32,7 @@ static const struct command_option options[] = {
 static int run_each(struct command *cmd, const char *to, store_fn *fn)
 {
     struct work work = {.cmd = cmd, .to = to, .out = BUF_INIT};
+    work.one = command_given(cmd, "service") && command_given(cmd, "id");
     struct config *config = NULL;
     struct baton_error err = {BATON_OK, ""};
     int status = 0;
@@ -168,11 +170,12 @@ static const struct baton_command cmd_check = {
 static baton_code backup(const struct work *work, const struct store_place *place, char *path,
                          size_t size, struct baton_error *err)
 {
-    if (mkdir(work->to, 0700) != 0 && errno != EEXIST) {
+    if (!work->one && mkdir(work->to, 0700) != 0 && errno != EEXIST) {
         return baton_fail(err, BATON_E_invalid_request, "cannot make the folder %s: %s",
                           text_quote_of(work->to).s, strerror(errno));
     }
-    int n = snprintf(path, size, "%s/%s.%s.db", work->to, place->service, place->worker);
+    int n = work->one ? snprintf(path, size, "%s", work->to)
+                      : snprintf(path, size, "%s/%s.%s.db", work->to, place->service, place->worker);
     if (n < 0 || (size_t)n >= size) {
         return baton_fail(err, BATON_E_invalid_request, "the path of the copy is too long");
     }
@@ -214,10 +217,10 @@ static int run_backup(struct command *cmd)
 static const struct baton_command cmd_backup = {
     .name = "backup",
     .summary = "copy workers' stores, also while they run",
-    .usage = "DIR [--service S] [--id W] [--json]",
-    .description = "Writes a consistent copy of each store into DIR, as SERVICE.WORKER.db; a copy that "
-                   "is there already is not overwritten. The log is what must not be lost: a store only "
-                   "saves work.",
+    .usage = "DIR [--service S] [--json]\n--service S --id W FILE [--json]",
+    .description = "Writes a consistent copy of each store into DIR, as SERVICE.WORKER.db, or of one "
+                   "store into FILE. What is there already is not overwritten. The log is what must "
+                   "not be lost: a store only saves work.",
     .options = options,
     .n_options = COUNT_OF(options),
     .examples = "baton store backup /var/backups/baton-2026-11-29\n",
