@@ -41,10 +41,15 @@ baton_code db_fail(const struct db *db, int sqlite_result, const char *what,
 
 static baton_code configure(struct db *db, enum db_mode mode, struct baton_error *err)
 {
+    /*
+     * Ids are hashes, so their indexes are written everywhere: the cache holds those of some ten thousand turns (it is
+     * only taken as it is needed), and the write-ahead log gathers more of such pages than by default before they go
+     * to the file.
+     */
     static const char settings[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
                                    "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"
-                                   "PRAGMA cell_size_check = ON; PRAGMA cache_size = -2048;"
-                                   "PRAGMA mmap_size = 0;";
+                                   "PRAGMA cell_size_check = ON; PRAGMA cache_size = -8192;"
+                                   "PRAGMA mmap_size = 0; PRAGMA wal_autocheckpoint = 4000;";
     static const char settings_readonly[] = "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"
                                             "PRAGMA cache_size = -2048;";
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
