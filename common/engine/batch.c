@@ -131,6 +131,29 @@ bool engine_unavailable(const struct engine *engine, const char *topic, baton_co
     return false;
 }
 
+bool batch_target_returned(struct engine *engine)
+{
+    bool any = false;
+    const struct mono_ms now = mono_now();
+    for (size_t i = 0; i < UNAVAILABLE_MAX; i++) {
+        struct unavailable *at = &engine->unavailable[i];
+        if (at->until.v != 0 && at->until.v <= now.v) {
+            at->until.v = 0;
+            any = true;
+        }
+    }
+    return any;
+}
+
+bool batch_any(const struct engine *engine)
+{
+    bool any = engine->n_puts > 0;
+    for (size_t p = 0; p < LOG_PARTITIONS_MAX && !any; p++) {
+        any = engine->parts[p].in_batch;
+    }
+    return any;
+}
+
 static size_t list_offsets(const struct engine *engine, struct log_offset *offsets)
 {
     size_t n = 0;
@@ -168,6 +191,7 @@ static enum engine_result start_over(struct engine *engine)
     metric_add(METRIC_log_commits_aborted, 1);
     intake_rewind(engine);
     ownership_start_over(engine);
+    engine->renew = true;
     return ENGINE_START_OVER;
 }
 
@@ -187,6 +211,7 @@ static enum engine_result judge_commit(struct engine *engine, const struct log_r
         metric_add(METRIC_log_commits_aborted, 1);
         intake_rewind(engine);
         *ret_culprit = result->culprit;
+        engine->work = true; /* decided again, without that target */
         if (result->culprit >= 0) {
             note_unavailable(engine, records[result->culprit].topic, result->code);
             diag_line(DIAG_warn, "engine.target_unavailable",

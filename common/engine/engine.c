@@ -99,7 +99,8 @@ static baton_code look_for_work(struct engine *engine, struct mono_ms until, boo
     }
     struct mono_ms now = mono_now();
     bool eof = engine->eof_since.v != 0 && now.v - engine->eof_since.v >= EOF_IDLE_MS;
-    *ret_work = engine->work || control || records || eof || now.v >= until.v;
+    bool given = (control || records) && now.v >= engine->patience.v;
+    *ret_work = engine->work || given || eof || now.v >= until.v || batch_target_returned(engine);
     return rc;
 }
 
@@ -110,6 +111,7 @@ static void begin_round(struct engine *engine, struct engine_event *ret_event)
         engine->parts[p].feeds[1].postponed = false;
     }
     engine->work = false;
+    engine->postponed = false;
     engine->given = 0;
     engine->phase = PHASE_control;
     ret_event->kind = ENGINE_tick;
@@ -140,8 +142,11 @@ static baton_code next_in_round(struct engine *engine, struct engine_event *ret_
                 return BATON_OK;
             }
         }
-        if (engine->given > 0 && !engine->stopping) {
+        if (engine->given > 0 && !engine->stopping && !engine->postponed) {
             engine->work = true; /* there may be more: look again without waiting */
+        }
+        if (engine->postponed && !batch_any(engine)) {
+            engine->patience.v = mono_now().v + PATIENCE_MS; /* the caller waits for something */
         }
         engine->next_part = (engine->next_part + 1) % engine->spec.receiver.partitions;
     }
@@ -165,6 +170,9 @@ static void wait_for_something(struct engine *engine, struct mono_ms until)
         /* Only the membership is kept alive, and mail is taken. */
         ms = engine->pause_until.v - now;
         fds[0].fd = -1;
+    }
+    if (engine->patience.v > now && engine->patience.v - now < ms) {
+        ms = engine->patience.v - now;
     }
     if (engine->eof_since.v != 0 && engine->eof_since.v + EOF_IDLE_MS - now < ms) {
         ms = engine->eof_since.v + EOF_IDLE_MS - now;

@@ -168,6 +168,7 @@ void intake_settle_event(struct engine *engine)
         part->in_batch = true;
     } else {
         feed->postponed = true;
+        engine->postponed = true;
     }
     engine->event_input = -1;
 }

@@ -13,6 +13,7 @@
 #define UNAVAILABLE_MAX 16
 #define RETRY_FIRST_MS 100 /* the log cannot be reached: first wait, doubled up to the last */
 #define RETRY_LAST_MS 5000
+#define PATIENCE_MS 50   /* after a round that took nothing, although it was given something */
 #define EOF_IDLE_MS 1000 /* an end that was reached is committed alone after so long */
 
 enum part_state {
@@ -73,6 +74,8 @@ struct engine {
 
     enum phase phase;
     bool work;     /* something happened that a round should look at */
+    bool postponed; /* a record of this round was not taken */
+    bool renew;    /* a new producer is needed before anything is restored */
     bool stopping; /* the first input is not read any more */
     bool joined;   /* the group has answered once, if only with no partition */
     size_t capacity;
@@ -90,6 +93,7 @@ struct engine {
     size_t n_offsets;
     bool committed;
 
+    struct mono_ms patience;    /* what was not taken is not given again before */
     struct mono_ms pause_until; /* the log could not be reached */
     int64_t pause_ms;
     struct mono_ms eof_since; /* 0: nothing waits */
@@ -117,6 +121,10 @@ bool intake_buffered(const struct engine *engine, int input);
 
 /* batch.c */
 void batch_clear(struct engine *engine);
+/* Is there anything in it: records, or offsets that move? */
+bool batch_any(const struct engine *engine);
+/* Has a topic's time of being unavailable passed since the last call? */
+bool batch_target_returned(struct engine *engine);
 baton_code batch_commit(struct engine *engine, enum engine_result *ret_result, int64_t *ret_culprit,
                         struct baton_error *err);
 

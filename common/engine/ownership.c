@@ -317,6 +317,14 @@ baton_code ownership_restore(struct engine *engine, struct engine_event *ret_eve
     int32_t number = 0;
 
     *ret_given = false;
+    if (engine->renew) {
+        /* The member was polled just before: a twin would have shown itself there (rule 15). */
+        baton_code rc = log_member_renew(engine->member, err);
+        if (rc != BATON_OK) {
+            return rc;
+        }
+        engine->renew = false;
+    }
     if ((part = first_in(engine, PART_restored, &number)) != NULL) {
         baton_code rc = give_assigned(engine, part, number, ret_event, err);
         *ret_given = rc == BATON_OK;
