@@ -166,7 +166,8 @@ __attribute__((unused)) static void box_fleet(struct box *box)
                "kind: service\nserve: [owner, reviewer]\npass: {codex-review: [reviewer]}\n", 0644);
     write_file(box->trust, "codex-review.yaml",
                "kind: service\nserve: [reviewer]\npass: {lint: [reviewer]}\n", 0644);
-    write_file(box->trust, "lint.yaml", "kind: service\nserve: [reviewer]\n", 0644);
+    write_file(box->trust, "lint.yaml",
+               "kind: service\nserve: [reviewer]\npass: {codex-review: [reviewer]}\n", 0644);
     write_file(box->trust, "alice.yaml",
                "kind: person\ncreate: {claude: [owner]}\noperate: [codex-review]\n"
                "request: [start, handoff, touch, cancel, reopen, answer]\n",

@@ -533,6 +533,9 @@ static void x14_passes_need_the_right(void **state)
     const char *no_edge[] = {"1 2 claude lint 1 0 0 auth 2026-11-29T14:20:44.020Z"};
     /* signed by C in the name of A */
     expect_chain(w, &w->at_codex, codex, by_name, 1, BATON_E_not_permitted);
+    /* by one that may itself pass over that edge: still not in the name of A */
+    const struct signer *lint[] = {w->lint};
+    expect_chain(w, &w->at_codex, lint, by_name, 1, BATON_E_not_permitted);
     /* by A over an edge without right */
     expect_chain(w, &w->at_lint, claude, no_edge, 1, BATON_E_not_permitted);
     /* of a role that the edge lacks */
@@ -564,6 +567,23 @@ static void x15_chains(void **state)
     /* attempts must rise, from 1 */
     expect_chain(w, &w->at_lint, two, falling, 2, BATON_E_invalid_envelope);
     expect_chain(w, &w->at_codex, two, first_is_1, 1, BATON_E_invalid_envelope);
+}
+
+/* Every hop is verified, not only the last one. */
+static void x15_a_forged_hop_in_the_middle(void **state)
+{
+    struct world *w = *state;
+    for (size_t hop = 1; hop <= 2; hop++) {
+        struct post post;
+        good(&post, w);
+        post_pass(&post, w->claude, STATEMENT);
+        post_pass(&post, w->codex, "1 4 codex-review lint 2 0 0 quota 2026-11-29T14:21:44.020Z");
+        expect_handoff(&w->at_lint, &post, BATON_OK);
+        char *digit = strstr(post.texts[hop], " 0 0 ") + 1; /* its losses */
+        *digit = '1';
+        expect_handoff(&w->at_lint, &post, BATON_E_bad_signature);
+        post_done(&post);
+    }
 }
 
 static void x15_a_pass_of_another_turn(void **state)
@@ -979,6 +999,7 @@ int main(void)
         T(time_of_a_pass_counts_from_the_pass),
         T(x14_passes_need_the_right),
         T(x15_chains),
+        T(x15_a_forged_hop_in_the_middle),
         T(x15_a_pass_of_another_turn),
         T(x15_a_loop),
         T(x16_e19_counters_in_a_pass),
