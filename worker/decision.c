@@ -25,6 +25,9 @@ void decisions_clear(struct decisions *decisions)
     for (size_t i = 0; i < decisions->n_notes; i++) {
         buf_done(&decisions->notes[i].value);
     }
+    if (decisions->count > 0) {
+        memset(decisions->slots, 0, sizeof(decisions->slots));
+    }
     decisions->count = 0;
     decisions->n_notes = 0;
 }
@@ -37,11 +40,11 @@ void decisions_done(struct decisions *decisions)
     *decisions = (struct decisions){0};
 }
 
-/* The list is short (a round's capacity) and mostly of other first digits: a scan compares little. */
 bool decided(const struct worker *w, const char *turn_id)
 {
-    for (size_t i = 0; i < w->batch.count; i++) {
-        if (strcmp(w->batch.list[i].record.id.s, turn_id) == 0) {
+    const struct decisions *batch = &w->batch;
+    for (size_t at = batch->slots[turn_hash(turn_id) % DECISION_SLOTS]; at != 0; at = batch->list[at - 1].slot_next) {
+        if (strcmp(batch->list[at - 1].record.id.s, turn_id) == 0) {
             return true;
         }
     }
@@ -73,6 +76,15 @@ static struct decision *add(struct worker *w, int32_t partition)
     return decision;
 }
 
+/* The newest decision of the batch is found by its turn from now on. */
+static void enter(struct decisions *batch)
+{
+    struct decision *decision = &batch->list[batch->count - 1];
+    uint32_t *slot = &batch->slots[turn_hash(decision->record.id.s) % DECISION_SLOTS];
+    decision->slot_next = *slot;
+    *slot = (uint32_t)batch->count;
+}
+
 static size_t put_state(struct worker *w, int32_t partition, const char *key, const void *value,
                         size_t len)
 {
@@ -94,6 +106,7 @@ struct decision *decide(struct worker *w, int32_t partition, struct turn_record 
     struct decision *decision = add(w, partition);
     decision->record = *take_record;
     turn_record_init(take_record);
+    enter(&w->batch);
     decision->turn = take_turn;
     turn_record_encode(&decision->record, &decision->bytes);
     BATON_INVARIANT(buf_ok(&decision->bytes));
@@ -119,6 +132,7 @@ void decide_tombstone(struct worker *w, int32_t partition, const char *turn_id)
 {
     struct decision *decision = add(w, partition);
     decision->record.id = turn_id_of(turn_id);
+    enter(&w->batch);
     decision->tombstone = true;
     decision->put = put_state(w, partition, turn_id, NULL, 0);
 }

@@ -57,6 +57,9 @@ struct lives {
     struct live *ended_last;
 };
 
+/* For tables of turns by id. */
+size_t turn_hash(const char *turn_id);
+
 bool lives_init(struct lives *lives);
 void lives_done(struct lives *lives);
 struct live *lives_find(const struct lives *lives, const char *turn_id);
@@ -80,6 +83,7 @@ struct decision {
     int settled_attempt; /* the fact that this decision ends, 0: none */
     struct boot_id settled_boot;
     bool tombstone; /* the record leaves the log */
+    size_t slot_next; /* of its slot: index + 1 of the next decision, 0: none */
 };
 
 /* A change of an owner's note. */
@@ -103,10 +107,12 @@ struct telling {
     size_t n_passes;
 };
 
+#define DECISION_SLOTS 2048 /* a round of the largest `parallel` ends as many turns as it claims */
 struct decisions {
     struct decision *list;
     size_t count;
     size_t cap;
+    uint32_t slots[DECISION_SLOTS]; /* by turn: index + 1 of its first decision, 0: none */
     struct note_change *notes;
     size_t n_notes;
     size_t cap_notes;

@@ -40,13 +40,18 @@ void lives_done(struct lives *lives)
 }
 
 /* Turn ids are the beginning of a SHA-256: their first digits are a hash already. */
-static size_t slot_of(const struct lives *lives, const char *turn_id)
+size_t turn_hash(const char *turn_id)
 {
     size_t hash = 0;
     for (int i = 0; i < 8 && turn_id[i] != '\0'; i++) {
         hash = hash * 31 + (unsigned char)turn_id[i];
     }
-    return hash % lives->n_slots;
+    return hash;
+}
+
+static size_t slot_of(const struct lives *lives, const char *turn_id)
+{
+    return turn_hash(turn_id) % lives->n_slots;
 }
 
 struct live *lives_find(const struct lives *lives, const char *turn_id)
