@@ -80,7 +80,9 @@ baton_code db_open(struct db *db, const char *path, enum db_mode mode, const cha
         flags |= mode == DB_readonly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
     }
     db->stmts = calloc(n_stmts, sizeof(*db->stmts));
-    if (db->stmts == NULL) {
+    db->params = calloc(n_stmts, sizeof(*db->params));
+    if (db->stmts == NULL || db->params == NULL) {
+        db_close(db);
         return baton_fail(err, BATON_E_no_memory, "%s: out of memory", path);
     }
     int result = sqlite3_open_v2(path, &db->handle, flags, NULL);
@@ -102,6 +104,12 @@ void db_close(struct db *db)
             sqlite3_finalize(db->stmts[i]);
         }
         free(db->stmts);
+    }
+    if (db->params != NULL) {
+        for (size_t i = 0; i < db->n_stmts; i++) {
+            free(db->params[i]);
+        }
+        free(db->params);
     }
     if (db->handle != NULL) {
         sqlite3_close(db->handle);
@@ -135,11 +143,15 @@ baton_code db_pragma_int(struct db *db, const char *pragma, int64_t *ret_value,
 struct stmt db_stmt(struct db *db, int number)
 {
     BATON_PRE(number >= 0 && (size_t)number < db->n_stmts);
-    struct stmt stmt = {db, db->stmts[number], number, SQLITE_OK};
+    struct stmt stmt = {db, db->stmts[number], number, SQLITE_OK, 0};
     if (stmt.s == NULL) {
         stmt.rc = sqlite3_prepare_v3(db->handle, db->sql[number], -1, SQLITE_PREPARE_PERSISTENT,
                                      &stmt.s, NULL);
         db->stmts[number] = stmt.s;
+        if (stmt.s != NULL) {
+            /* Without memory for it, every bind looks its name up. */
+            db->params[number] = calloc((size_t)sqlite3_bind_parameter_count(stmt.s) + 1, sizeof(struct db_param));
+        }
     }
     return stmt;
 }
@@ -149,8 +161,21 @@ static int parameter(struct stmt *stmt, const char *name)
     if (stmt->rc != SQLITE_OK) {
         return 0;
     }
+    struct db_param *known = stmt->db->params[stmt->number];
+    int at = stmt->n_binds++;
+    if (known != NULL && at <= sqlite3_bind_parameter_count(stmt->s)) {
+        known += at;
+        if (known->name == name) {
+            return known->index;
+        }
+    } else {
+        known = NULL;
+    }
     int index = sqlite3_bind_parameter_index(stmt->s, name);
     BATON_PRE(index > 0); /* a name that the statement does not have is our mistake */
+    if (known != NULL) {
+        *known = (struct db_param){name, index};
+    }
     return index;
 }
 

@@ -16,12 +16,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A bind of a statement: its name (a literal) and its number. */
+struct db_param {
+    const char *name;
+    int index;
+};
+
 struct db {
     sqlite3 *handle;
     const char *path;
     const char *const *sql; /* statement texts, by number */
     const char *const *names;
     sqlite3_stmt **stmts;
+    struct db_param **params; /* of each statement, in the order in which it was bound last */
     size_t n_stmts;
     const char *txn; /* __func__ of the open transaction, or NULL */
 };
@@ -52,10 +59,12 @@ struct stmt {
     struct db *db;
     sqlite3_stmt *s;
     int number;
-    int rc; /* SQLITE_OK, or the first failure */
+    int rc;      /* SQLITE_OK, or the first failure */
+    int n_binds; /* so far */
 };
 
 struct stmt db_stmt(struct db *db, int number);
+/* name: a literal. It is looked up once; bound in the same order each time, a bind costs a comparison of pointers. */
 void stmt_int(struct stmt *stmt, const char *name, int64_t value);
 void stmt_null(struct stmt *stmt, const char *name);
 /* The text or bytes are borrowed until the statement is reset; NULL binds NULL. */
