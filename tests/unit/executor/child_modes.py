@@ -11,9 +11,10 @@ mode, notes = sys.argv[1], sys.argv[2]
 
 def note(name, text):
     path = os.path.join(notes, name)
-    with open(path + ".new", "w") as file:
+    new = f"{path}.{os.getpid()}"  # several children may note the same thing
+    with open(new, "w") as file:
         file.write(f"{text}\n")
-    os.rename(path + ".new", path)
+    os.rename(new, path)
 
 
 def say(**message):
