@@ -5,8 +5,9 @@
  * In: worker (claim) starts and stops attempts. Out: events in the worker's mailbox.
  *
  * Threads: the pool has its own thread "executors" (pipes, pidfds, deadlines, masking) and, for kind
- * callback, "callback" threads. Every function here is called from one thread, the engine's, and
- * returns at once, except executor_pool_new and executor_pool_free. Nothing calls back: all that
+ * callback, "callback" threads. Attempts are started by one thread, the engine's; executor_stop and
+ * executor_kill may come from any (lease holders). All return at once, but for executor_pool_new and
+ * executor_pool_free. Nothing calls back: all that
  * happens comes as struct executor_event in the mailbox given at the start, which wakes its reader
  * by mailbox_fd. An attempt that was started has exactly one end, whatever happens.
  *

@@ -4,6 +4,7 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void output_init(struct output *output, const struct mask *mask, size_t head_max, size_t tail_max,
@@ -143,4 +144,21 @@ void output_text(const struct output *out, const struct output *error, struct bu
         truncated = true;
     }
     *ret_truncated = truncated;
+}
+
+void output_add_last_line(const struct output *error, char *message, size_t size)
+{
+    const struct buf *kept = error->tail.len > 0 ? &error->tail : &error->head;
+    size_t end = kept->len;
+    while (end > 0 && strchr(" \t\r\n", kept->data[end - 1]) != NULL) {
+        end--;
+    }
+    size_t begin = end;
+    while (begin > 0 && kept->data[begin - 1] != '\n') {
+        begin--;
+    }
+    size_t have = strlen(message);
+    if (end > begin) {
+        snprintf(message + have, size - have, ": %.*s", (int)(end - begin), kept->data + begin);
+    }
 }

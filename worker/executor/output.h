@@ -51,4 +51,8 @@ void output_end(struct output *output);
 void output_text(const struct output *out, const struct output *error, struct buf *text,
                  bool *ret_truncated);
 
+/* Adds ": " and the stream's last line that is not empty to a message of size bytes, as far as it
+ * fits. Nothing if there is none. */
+void output_add_last_line(const struct output *error, char *message, size_t size);
+
 #endif

@@ -59,6 +59,7 @@ fail(struct executor_outcome *outcome, enum failure failure, const char *format,
 /* What the end alone means, when no result says more. */
 static void judge_exit(const struct executor_exit *exit, struct executor_outcome *outcome)
 {
+    outcome->by_exit = true;
     if (exit->signaled) {
         fail(outcome, exit->value == SIGKILL ? FAILURE_killed : FAILURE_crash,
              "the executor was ended by signal %d (%s)", exit->value,

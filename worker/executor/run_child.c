@@ -230,7 +230,7 @@ static void pid_ready(struct executor_pool *pool, void *owner)
     struct child_run *run = owner;
     struct child_group *group = run->group;
     struct child_status status;
-    char message[256];
+    char message[EXECUTOR_MESSAGE_MAX];
     if (!child_reap(&run->child, &status)) {
         return;
     }
@@ -243,6 +243,7 @@ static void pid_ready(struct executor_pool *pool, void *owner)
     child_error_read(run);
     output_end(&run->error_text);
     describe(pool, &status, message, sizeof(message));
+    output_add_last_line(&run->error_text, message, sizeof(message));
     bool killed = status.end == CHILD_END_guard_lost ||
                   (status.end == CHILD_END_signaled && status.value == SIGKILL);
     enum failure failure = status.end == CHILD_END_exec_failed ? FAILURE_unavailable

@@ -174,6 +174,9 @@ static void settle(struct exec_run *run, const struct child_status *status)
     output_end(&run->error_text);
     output_text(&run->text, &run->error_text, &text, &truncated);
     judge(run, status, &object, &outcome);
+    if (outcome.by_exit) {
+        output_add_last_line(&run->error_text, outcome.message, sizeof(outcome.message));
+    }
     if (status->left) {
         diag_line(DIAG_warn, "executor.left", D_TEXT("turn", run->turn.s), D_INT("attempt", run->no),
                   D_TEXT("service", run->pool->set.service.s));

@@ -96,7 +96,7 @@ static void test_ends_of_turns(void **state)
     } rows[] = {
         {"class", FAILURE_quota, "spent", false},
         {"illegal", FAILURE_no_verdict, "'done'", false},
-        {"crash", FAILURE_crash, "exit status 9", false},
+        {"crash", FAILURE_crash, "exit status 9: about to fall", false},
         {"killed", FAILURE_killed, "signal 9", false},
         {"close-output", FAILURE_crash, "closed its standard output", false},
         {"junk", FAILURE_invalid_output, "not JSON", false},

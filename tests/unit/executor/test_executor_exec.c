@@ -39,6 +39,8 @@ static void test_exit_statuses(void **state)
         {"exit 75", FAILURE_unavailable, "75"},
         {"exit 77", FAILURE_auth, "77"},
         {"exit 1", FAILURE_crash, "exit status 1"},
+        {"echo first >&2; printf 'disk \\033 full\n\n' >&2; exit 2", FAILURE_crash,
+         "exit status 2: disk \\x1b full"},
         {"exit 137", FAILURE_crash, "exit status 137"},
         {"kill -9 $$", FAILURE_killed, "signal 9"},
         {"kill -SEGV $$", FAILURE_crash, "signal 11"},
