@@ -64,7 +64,8 @@ BEGIN
     SELECT RAISE(ABORT, 'the identity of a turn, its role included, never changes');
 END;
 
--- The tries of a turn; the role stands here too, so that no row is read without it.
+-- The tries of a turn; the role stands here too, so that no row is read without it. Rows lie in the order of their
+-- arrival: in that of the ids, which are hashes, each would be on a page of its own in every transaction.
 CREATE TABLE attempt (
     turn_id    TEXT NOT NULL REFERENCES turn (turn_id) ON DELETE CASCADE,
     no         INTEGER NOT NULL CHECK (no >= 1),
@@ -77,7 +78,7 @@ CREATE TABLE attempt (
     started_at INTEGER,
     ended_at   INTEGER,
     PRIMARY KEY (turn_id, no)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- At most one live attempt for each turn (RULES R-12).
 CREATE UNIQUE INDEX attempt_live ON attempt (turn_id) WHERE state IN ('queued', 'running');
