@@ -1,0 +1,105 @@
+/* The catalogue: every name and setting of a topic, as the design has them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "topics/catalogue.h"
+
+static const struct golden {
+    enum topic_kind kind;
+    const char *name;
+    enum log_cleanup cleanup;
+    int64_t retention_ms;
+    int64_t tombstone_ms;
+    size_t bytes;
+} golden[] = {
+    {TOPIC_handoff, "baton.handoff.codex-review", LOG_CLEANUP_delete, -1, 0, 524288},
+    {TOPIC_control, "baton.control.codex-review", LOG_CLEANUP_delete, -1, 0, 524288},
+    {TOPIC_turns, "baton.turns.codex-review", LOG_CLEANUP_compact, -1, 1209600000, 1048576},
+    {TOPIC_dlq, "dlq.baton.handoff.codex-review", LOG_CLEANUP_delete, 2592000000, 0, 1048576},
+    {TOPIC_requests, "baton.requests", LOG_CLEANUP_delete, -1, 0, 524288},
+    {TOPIC_dlq_requests, "dlq.baton.requests", LOG_CLEANUP_delete, 2592000000, 0, 1048576},
+    {TOPIC_outcomes, "baton.outcomes", LOG_CLEANUP_delete, 2592000000, 0, 1048576},
+    {TOPIC_runs, "baton.runs", LOG_CLEANUP_compact, -1, 7776000000, 1048576},
+};
+
+static void test_golden_names_and_settings(void **state)
+{
+    (void)state;
+    assert_int_equal(sizeof(golden) / sizeof(golden[0]), TOPIC_COUNT);
+    for (size_t i = 0; i < sizeof(golden) / sizeof(golden[0]); i++) {
+        const struct golden *row = &golden[i];
+        const char *service = topic_kind_of_service(row->kind) ? "codex-review" : NULL;
+        struct topic_name name = topic_name(row->kind, "baton", service);
+        struct log_topic topic;
+        assert_string_equal(name.s, row->name);
+        topic_settings(row->kind, name.s, 4, &topic);
+        assert_ptr_equal(topic.name, name.s);
+        assert_int_equal(topic.partitions, 4);
+        assert_int_equal(topic.cleanup, row->cleanup);
+        assert_int_equal(topic.retention_ms, row->retention_ms);
+        assert_int_equal(topic.tombstone_ms, row->tombstone_ms);
+        assert_int_equal(topic.record_bytes_max, row->bytes);
+        assert_true(strlen(topic_kind_text(row->kind)) > 0);
+    }
+    assert_string_equal(group_of_workers("baton", "lint").s, "baton.worker.lint");
+    assert_string_equal(topic_name(TOPIC_dlq, "t7", "a").s, "dlq.t7.handoff.a");
+}
+
+/* D14: two services never share a topic's name, the longest name fits. */
+static void test_d14_the_longest_name_fits(void **state)
+{
+    (void)state;
+    char prefix[ID_MAX + 1];
+    char service[SERVICE_MAX + 1];
+    memset(prefix, 'p', ID_MAX);
+    memset(service, 's', SERVICE_MAX);
+    prefix[ID_MAX] = service[SERVICE_MAX] = '\0';
+    struct topic_name name = topic_name(TOPIC_dlq, prefix, service);
+    assert_int_equal(strlen(name.s), strlen("dlq..handoff.") + ID_MAX + SERVICE_MAX);
+    assert_true(strlen(name.s) <= 249); /* Kafka's limit */
+}
+
+static void test_what_differs_is_said(void **state)
+{
+    (void)state;
+    struct log_topic wanted;
+    char text[320];
+    topic_settings(TOPIC_turns, "baton.turns.a", 4, &wanted);
+    struct log_topic found = wanted;
+    assert_true(topic_check(&wanted, &found, text, sizeof(text)));
+    found.partitions = 8;
+    assert_false(topic_check(&wanted, &found, text, sizeof(text)));
+    assert_non_null(strstr(text, "8 partitions"));
+    found = wanted;
+    found.cleanup = LOG_CLEANUP_delete;
+    assert_false(topic_check(&wanted, &found, text, sizeof(text)));
+    assert_non_null(strstr(text, "baton topics apply"));
+    found = wanted;
+    found.tombstone_ms--;
+    assert_false(topic_check(&wanted, &found, text, sizeof(text)));
+    found = wanted;
+    found.record_bytes_max--;
+    assert_false(topic_check(&wanted, &found, text, sizeof(text)));
+    found.record_bytes_max += 2; /* more is no harm */
+    assert_true(topic_check(&wanted, &found, text, sizeof(text)));
+    topic_settings(TOPIC_handoff, "baton.handoff.a", 4, &wanted);
+    found = wanted;
+    found.retention_ms = 604800000; /* a handoff that nobody took would vanish after a week */
+    assert_false(topic_check(&wanted, &found, text, sizeof(text)));
+    assert_non_null(strstr(text, "no limit"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_golden_names_and_settings),
+        cmocka_unit_test(test_d14_the_longest_name_fits),
+        cmocka_unit_test(test_what_differs_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
