@@ -21,7 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FD_FLOOR 10 /* ours stay above the numbers that a child gets, so that no dup2 hits another */
+#define FD_FLOOR                                                                                   \
+    10 /* ours stay above the numbers that a child gets, so that no dup2 hits another */
 
 #ifndef BATON_LIBEXECDIR
 #define BATON_LIBEXECDIR "/usr/libexec/baton"
@@ -38,7 +39,8 @@ baton_code child_guard_find(const char *given, char **ret_path, struct baton_err
     char *path = NULL;
     if (given != NULL) {
         if (given[0] != '/' || !executable(given)) {
-            return baton_fail(err, BATON_E_bad_config, "%s is not an executable baton-guard", given);
+            return baton_fail(err, BATON_E_bad_config, "%s is not an executable baton-guard",
+                              given);
         }
         path = strdup(given);
         if (path == NULL) {
@@ -55,7 +57,8 @@ baton_code child_guard_find(const char *given, char **ret_path, struct baton_err
     }
     static const char *const places[] = {"%s/baton-guard", "%s/../libexec/baton/baton-guard"};
     for (size_t i = 0; slash != NULL && i < COUNT_OF(places); i++) {
-        if (asprintf(&path, i == 0 ? "%s/baton-guard" : "%s/../libexec/baton/baton-guard", self) < 0) {
+        if (asprintf(&path, i == 0 ? "%s/baton-guard" : "%s/../libexec/baton/baton-guard", self) <
+            0) {
             return baton_fail(err, BATON_E_no_memory, "no memory for the path of baton-guard");
         }
         if (executable(path)) {
@@ -141,10 +144,9 @@ static int prepare_actions(posix_spawn_file_actions_t *actions, const struct chi
 {
     int rc = 0;
     for (int i = 0; i < 4 && rc == 0; i++) {
-        rc = spec->fds[i] >= 0
-                 ? posix_spawn_file_actions_adddup2(actions, spec->fds[i], i)
-                 : posix_spawn_file_actions_addopen(actions, i, "/dev/null",
-                                                    i == 0 ? O_RDONLY : O_WRONLY, 0);
+        rc = spec->fds[i] >= 0 ? posix_spawn_file_actions_adddup2(actions, spec->fds[i], i)
+                               : posix_spawn_file_actions_addopen(actions, i, "/dev/null",
+                                                                  i == 0 ? O_RDONLY : O_WRONLY, 0);
     }
     if (rc == 0) {
         rc = posix_spawn_file_actions_adddup2(actions, lifeline, GUARD_FD);
@@ -193,8 +195,8 @@ static int spawn_guard(const struct child_spec *spec, int lifeline, pid_t *ret_p
     posix_spawnattr_init(&attr);
     int rc = prepare_actions(&actions, spec, lifeline);
     rc = rc != 0 ? rc : prepare_attributes(&attr);
-    rc = rc != 0 ? rc
-                 : posix_spawn(ret_pid, spec->guard, &actions, &attr, argv, (char **)spec->env);
+    rc =
+        rc != 0 ? rc : posix_spawn(ret_pid, spec->guard, &actions, &attr, argv, (char **)spec->env);
     posix_spawnattr_destroy(&attr);
     posix_spawn_file_actions_destroy(&actions);
     free(argv);
@@ -247,7 +249,8 @@ baton_code child_spawn(const struct child_spec *spec, struct child *ret_child,
 static void tell(struct child *child, char word)
 {
     if (child->lifeline >= 0) {
-        /* A full or broken lifeline: the guard has ended, or a word of the same kind waits there. */
+        /* A full or broken lifeline: the guard has ended, or a word of the same kind waits there.
+         */
         (void)!send(child->lifeline, &word, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
 }
@@ -280,10 +283,11 @@ bool child_reap(struct child *child, struct child_status *ret_status)
     }
     child->pid = -1;
     if (n != (ssize_t)sizeof(report)) {
-        *ret_status = (struct child_status){CHILD_END_guard_lost, rc == 0 ? info.si_status : 0, true};
+        *ret_status =
+            (struct child_status){CHILD_END_guard_lost, rc == 0 ? info.si_status : 0, true};
         return true;
     }
-    enum child_end end = report.end == GUARD_END_exited      ? CHILD_END_exited
+    enum child_end end = report.end == GUARD_END_exited     ? CHILD_END_exited
                          : report.end == GUARD_END_signaled ? CHILD_END_signaled
                                                             : CHILD_END_exec_failed;
     *ret_status = (struct child_status){end, report.value, report.left != 0};

@@ -1,10 +1,10 @@
 /*
  * A child process under baton-guard: start, ask, kill, reap (DESIGN section 7, STYLE P1, P2).
  *
- * The guard owns whatever the program starts: closing the lifeline, or dying with it open, kills the
- * whole tree. No SIGCHLD handler: child.pidfd becomes readable when the guard has ended, and by then
- * no process of the tree is left. Thread: who started a child uses it; that thread must live as long
- * as the child (its death ends the guard, too).
+ * The guard owns whatever the program starts: closing the lifeline, or dying with it open, kills
+ * the whole tree. No SIGCHLD handler: child.pidfd becomes readable when the guard has ended, and by
+ * then no process of the tree is left. Thread: who started a child uses it; that thread must live
+ * as long as the child (its death ends the guard, too).
  */
 #ifndef BATON_PROCESS_CHILD_H
 #define BATON_PROCESS_CHILD_H
@@ -68,8 +68,8 @@ bool child_reap(struct child *child, struct child_status *ret_status);
 /* Closes both descriptors: a tree that lives is killed, without anybody waiting for it. */
 void child_done(struct child *child);
 
-/* A pipe with both ends close-on-exec and above the numbers a child gets; the end that stays here is
- * non-blocking. to_child: the child reads. False when descriptors are out. */
+/* A pipe with both ends close-on-exec and above the numbers a child gets; the end that stays here
+ * is non-blocking. to_child: the child reads. False when descriptors are out. */
 bool child_pipe(bool to_child, int *ret_ours, int *ret_childs);
 /* A read-only descriptor over a copy of bytes, for a child's standard input: it never blocks. */
 int child_bytes(const void *bytes, size_t len);

@@ -11,11 +11,11 @@
 #include <stddef.h>
 
 struct line_reader {
-    struct buf kept;  /* what is not yet a whole line, then what was fed */
-    size_t at;        /* consumed of it */
-    size_t scanned;   /* without a newline, up to here */
-    size_t max;       /* bytes of a line, without its newline */
-    bool skipping;    /* the rest of a line that was too long */
+    struct buf kept; /* what is not yet a whole line, then what was fed */
+    size_t at;       /* consumed of it */
+    size_t scanned;  /* without a newline, up to here */
+    size_t max;      /* bytes of a line, without its newline */
+    bool skipping;   /* the rest of a line that was too long */
 };
 
 enum line_state {

@@ -148,7 +148,8 @@ static void add_json(struct mask *mask, const unsigned char *s, size_t n, bool s
 
 static void add_secret(struct mask *mask, const unsigned char *s, size_t n)
 {
-    static const char standard[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    static const char standard[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     static const char url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     static const char lower[] = "0123456789abcdef";
     static const char upper[] = "0123456789ABCDEF";
@@ -261,7 +262,8 @@ const struct mask *mask_nothing(void)
 
 /* ---- search ---- */
 
-/* The longest pattern at data, whole within len; sets *ret_open if another could go on behind it. */
+/* The longest pattern at data, whole within len; sets *ret_open if another could go on behind it.
+ */
 static size_t match_at(const struct mask *mask, const unsigned char *data, size_t len,
                        bool *ret_open)
 {

@@ -1,11 +1,11 @@
 /*
  * Masks known secret values in what executors print (RULES L-40): each becomes `***`.
  *
- * A secret is found as it is, as base64 and base64url in all three alignments, as hex in both cases,
- * URL-encoded and JSON-escaped, also when it arrives in pieces. Of a secret of several lines (a PEM
- * key) each line of 16 bytes or more is one, too. Secrets shorter than 6 bytes are NOT masked: they
- * would hit ordinary text, and hide little. Masking is best effort, not a wall: what was encrypted,
- * reversed or wrapped by a newline is not found.
+ * A secret is found as it is, as base64 and base64url in all three alignments, as hex in both
+ * cases, URL-encoded and JSON-escaped, also when it arrives in pieces. Of a secret of several lines
+ * (a PEM key) each line of 16 bytes or more is one, too. Secrets shorter than 6 bytes are NOT
+ * masked: they would hit ordinary text, and hide little. Masking is best effort, not a wall: what
+ * was encrypted, reversed or wrapped by a newline is not found.
  *
  * A mask is immutable after mask_new: any thread may use it. A stream belongs to one thread.
  */

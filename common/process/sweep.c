@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define ENVIRON_MAX (2 * 1024 * 1024) /* the kernel's own limit of arguments and environment */
-#define PASSES_MAX 20                 /* who forks faster than this is met at its next start again */
+#define PASSES_MAX 20 /* who forks faster than this is met at its next start again */
 #define GONE_MS 2000
 
 static bool read_environment(pid_t pid, struct buf *text)

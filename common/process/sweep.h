@@ -1,12 +1,13 @@
 /*
- * Finds processes by what their environment carries, and kills them: what an earlier boot of a worker
- * left behind (RULES L-46, DESIGN section 7), or a tree that lost its guard. No pids are stored.
+ * Finds processes by what their environment carries, and kills them: what an earlier boot of a
+ * worker left behind (RULES L-46, DESIGN section 7), or a tree that lost its guard. No pids are
+ * stored.
  */
 #ifndef BATON_PROCESS_SWEEP_H
 #define BATON_PROCESS_SWEEP_H
 
-/* A process is meant if its environment has `equals` and an entry that begins with `begins`, and not
- * `lacks`. Whole entries NAME=VALUE; each may be NULL, but not both of the first. */
+/* A process is meant if its environment has `equals` and an entry that begins with `begins`, and
+ * not `lacks`. Whole entries NAME=VALUE; each may be NULL, but not both of the first. */
 struct sweep_mark {
     const char *equals;
     const char *begins;

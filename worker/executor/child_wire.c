@@ -1,10 +1,10 @@
 /*
  * The lines between the pool and a long-lived child: written, read, judged (worker/EXECUTOR.md).
  *
- * Every line of a child is masked before it is looked at, so nothing that comes from here can hold a
- * secret. A line that is not exactly one of hello, progress, result ends the child: who loses count
- * of requests and answers must not go on.
- * In: run_child.c. Out: run_child.c (ready, result, end), common/record/json.h.
+ * Every line of a child is masked before it is looked at, so nothing that comes from here can hold
+ * a secret. A line that is not exactly one of hello, progress, result ends the child: who loses
+ * count of requests and answers must not go on. In: run_child.c. Out: run_child.c (ready, result,
+ * end), common/record/json.h.
  */
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
@@ -79,7 +79,8 @@ void child_say_hello(struct executor_pool *pool, struct child_run *run)
     buf_done(&line);
 }
 
-/* The turn's bytes on one line: outside of strings a newline is white space, within none can stand. */
+/* The turn's bytes on one line: outside of strings a newline is white space, within none can stand.
+ */
 static void add_turn(struct jsonw *w, const struct attempt *attempt)
 {
     jsonw_key(w, "turn");
@@ -152,9 +153,8 @@ void child_cancel(struct executor_pool *pool, struct child_run *run, const struc
 
 /* ---- from the child ---- */
 
-__attribute__((format(printf, 3, 4))) static void stray(struct executor_pool *pool,
-                                                        struct child_run *run, const char *format,
-                                                        ...)
+__attribute__((format(printf, 3, 4))) static void
+stray(struct executor_pool *pool, struct child_run *run, const char *format, ...)
 {
     char why[384];
     char message[EXECUTOR_MESSAGE_MAX];
@@ -207,7 +207,8 @@ static void take_hello(struct executor_pool *pool, struct child_run *run,
     if (parallel != NULL) {
         width = json_kind(parallel) == JSON_int ? json_int(parallel) : 0;
     }
-    if (protocol == NULL || json_kind(protocol) != JSON_int || json_int(protocol) != CHILD_PROTOCOL) {
+    if (protocol == NULL || json_kind(protocol) != JSON_int ||
+        json_int(protocol) != CHILD_PROTOCOL) {
         stray(pool, run, "its hello does not name protocol %d, which this worker speaks",
               CHILD_PROTOCOL);
     } else if (name == NULL || json_kind(name) != JSON_text || width < 1 ||

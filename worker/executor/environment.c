@@ -131,10 +131,11 @@ static baton_code add_values(struct executor_env *env, const struct config_env *
     for (size_t i = 0; i < n; i++) {
         char *value = NULL;
         if (!name_valid(from[i].name) || strncmp(from[i].name, "BATON_", 6) == 0) {
-            return baton_fail(err, BATON_E_bad_config,
-                              "%s cannot be declared for an executor: names are letters, digits and "
-                              "_, and BATON_* is Baton's own",
-                              text_quote_of(from[i].name).s);
+            return baton_fail(
+                err, BATON_E_bad_config,
+                "%s cannot be declared for an executor: names are letters, digits and "
+                "_, and BATON_* is Baton's own",
+                text_quote_of(from[i].name).s);
         }
         baton_code rc = read_value(&from[i], &value, err);
         if (rc != BATON_OK) {
@@ -178,7 +179,8 @@ baton_code executor_env_resolve(const struct config_env *base, size_t n_base,
                                 struct executor_env **ret_env, struct baton_error *err)
 {
     struct executor_env *env = calloc(1, sizeof(*env));
-    if (env == NULL || (env->values = calloc(n_base + n_profile + 1, sizeof(*env->values))) == NULL) {
+    if (env == NULL ||
+        (env->values = calloc(n_base + n_profile + 1, sizeof(*env->values))) == NULL) {
         free(env);
         return baton_fail(err, BATON_E_no_memory, "no memory for the environment");
     }

@@ -1,5 +1,6 @@
 /*
- * The environment of executors: declared values with their mask, and the whole block of one process.
+ * The environment of executors: declared values with their mask, and the whole block of one
+ * process.
  *
  * In: executor.h (executor_env_resolve). Out: launch (blocks), output and results (mask).
  */
@@ -10,7 +11,8 @@
 
 struct mask;
 
-/* The PATH that executors get and in which programs are looked up; a declared PATH wins for them. */
+/* The PATH that executors get and in which programs are looked up; a declared PATH wins for them.
+ */
 #define EXECUTOR_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* Shares it with an attempt, whose end may come after its maker has let go; NULL stays NULL. */

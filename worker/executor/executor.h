@@ -1,15 +1,15 @@
 /*
- * Executors: what does a turn. One pool for each service of a worker, over the kinds exec, child and
- * callback (DESIGN section 7, worker/EXECUTOR.md).
+ * Executors: what does a turn. One pool for each service of a worker, over the kinds exec, child
+ * and callback (DESIGN section 7, worker/EXECUTOR.md).
  *
  * In: worker (claim) starts and stops attempts. Out: events in the worker's mailbox.
  *
- * Threads: the pool has its own thread "executors" (pipes, pidfds, deadlines, masking) and, for kind
- * callback, "callback" threads. Attempts are started by one thread, the engine's; executor_stop and
- * executor_kill may come from any (lease holders). All return at once, but for executor_pool_new and
- * executor_pool_free. Nothing calls back: all that
- * happens comes as struct executor_event in the mailbox given at the start, which wakes its reader
- * by mailbox_fd. An attempt that was started has exactly one end, whatever happens.
+ * Threads: the pool has its own thread "executors" (pipes, pidfds, deadlines, masking) and, for
+ * kind callback, "callback" threads. Attempts are started by one thread, the engine's;
+ * executor_stop and executor_kill may come from any (lease holders). All return at once, but for
+ * executor_pool_new and executor_pool_free. Nothing calls back: all that happens comes as struct
+ * executor_event in the mailbox given at the start, which wakes its reader by mailbox_fd. An
+ * attempt that was started has exactly one end, whatever happens.
  *
  * Ownership: jobs and settings are borrowed and copied; an event belongs to who takes it.
  * Idle, a pool sleeps in one epoll_wait without a timer.
@@ -35,12 +35,13 @@ struct executor_pool;
 /* Bounds beside those of common/base/limits.h; worker/EXECUTOR.md has the same numbers. */
 #define EXECUTOR_MESSAGE_MAX 512   /* a failure's text, bytes */
 #define EXECUTOR_PROGRESS_MAX 4096 /* a progress text, bytes */
-#define EXECUTOR_GRACE_MS 5000             /* from TERM, or from cancel, to KILL */
-#define EXECUTOR_HELLO_MS 10000            /* a child's first line */
+#define EXECUTOR_GRACE_MS 5000     /* from TERM, or from cancel, to KILL */
+#define EXECUTOR_HELLO_MS 10000    /* a child's first line */
 
 /* ---- declared environment ---- */
 
-/* Resolved values of executor.env and a profile's env: secrets. Immutable; any thread may read it. */
+/* Resolved values of executor.env and a profile's env: secrets. Immutable; any thread may read it.
+ */
 struct executor_env;
 
 /*
@@ -80,10 +81,10 @@ struct executor_settings {
 };
 
 /*
- * Kills what an earlier boot of this worker left behind (so call it after the store's lock is held),
- * empties its scratch folder, resolves the programs, starts the threads. events: where events go;
- * it must outlive the pool; a capacity of 4 * parallel or more never makes the pool wait.
- * Expected: bad_config (program or guard not found or not executable), usage, unexpected.
+ * Kills what an earlier boot of this worker left behind (so call it after the store's lock is
+ * held), empties its scratch folder, resolves the programs, starts the threads. events: where
+ * events go; it must outlive the pool; a capacity of 4 * parallel or more never makes the pool
+ * wait. Expected: bad_config (program or guard not found or not executable), usage, unexpected.
  */
 baton_code executor_pool_new(const struct executor_settings *settings, struct mailbox *events,
                              struct executor_pool **ret_pool, struct baton_error *err);
@@ -128,8 +129,8 @@ enum executor_stop_reason {
 
 /*
  * Asks an attempt to end: TERM (child: a cancel line; callback: baton_attempt_stopped), after the
- * grace KILL of its whole tree. Its end comes as an event; if it has ended already, or is not known,
- * nothing happens. A verdict that comes with exit 0 before the KILL is still its result.
+ * grace KILL of its whole tree. Its end comes as an event; if it has ended already, or is not
+ * known, nothing happens. A verdict that comes with exit 0 before the KILL is still its result.
  */
 void executor_stop(struct executor_pool *pool, const struct turn_id *turn, int32_t attempt,
                    enum executor_stop_reason reason);
@@ -144,14 +145,14 @@ enum executor_event_kind {
 };
 
 struct executor_end {
-    bool ok;            /* a verdict legal for the role; else failure says what */
-    enum verdict verdict;  /* ok */
-    enum failure failure;  /* !ok */
-    char *result;       /* ok: the executor's object, masked, valid JSON, at most 64 KiB; else NULL */
+    bool ok;              /* a verdict legal for the role; else failure says what */
+    enum verdict verdict; /* ok */
+    enum failure failure; /* !ok */
+    char *result; /* ok: the executor's object, masked, valid JSON, at most 64 KiB; else NULL */
     size_t result_len;
-    char *message;      /* !ok: one masked line for people, what happened; never NULL then */
+    char *message;          /* !ok: one masked line for people, what happened; never NULL then */
     int64_t retry_after_ms; /* !ok: what the provider asked for, 0 if nothing */
-    char *output;       /* masked, valid UTF-8 without NUL, at most 64 KiB; "" if there is none */
+    char *output; /* masked, valid UTF-8 without NUL, at most 64 KiB; "" if there is none */
     size_t output_len;
     bool output_truncated;
     struct wall_ms started_at; /* of the program, or of the turn's line to a child; 0 if never */

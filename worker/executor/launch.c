@@ -156,7 +156,8 @@ static baton_code spawn(struct executor_pool *pool, const struct attempt *attemp
     if (attempt != NULL) {
         set_attempt(attempt, cwd, &block);
     } else {
-        env_block_set(&block, "BATON_ATTEMPT", "0"); /* the marker; the number comes with each turn */
+        env_block_set(&block, "BATON_ATTEMPT",
+                      "0"); /* the marker; the number comes with each turn */
     }
     env_block_set_declared(&block, env);
     if (block.broken) {

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #define EVENTS_AT_ONCE 64
-#define POST_AGAIN_MS 10    /* the worker's mailbox was full */
-#define REMOVE_AT_ONCE 200  /* entries of scratch directories in one round */
+#define POST_AGAIN_MS 10   /* the worker's mailbox was full */
+#define REMOVE_AT_ONCE 200 /* entries of scratch directories in one round */
 
 enum request_kind { REQUEST_start, REQUEST_stop, REQUEST_kill };
 
@@ -165,7 +165,8 @@ static void take_requests(struct executor_pool *pool)
     }
     if (mailbox_closed(pool->inbox) && !pool->closing) {
         pool->closing = true;
-        epoll_ctl(pool->epoll, EPOLL_CTL_DEL, mailbox_fd(pool->inbox), NULL); /* it stays readable */
+        epoll_ctl(pool->epoll, EPOLL_CTL_DEL, mailbox_fd(pool->inbox),
+                  NULL); /* it stays readable */
         struct attempt *next;
         for (struct attempt *at = pool->attempts; at != NULL; at = next) {
             next = at->next;
@@ -288,8 +289,8 @@ static baton_code clean_up(struct executor_pool *pool, struct baton_error *err)
     if (asprintf(&mark, "BATON_WORKER=%s", pool->worker_mark) >= 0 &&
         asprintf(&begins, "BATON_SCRATCH=%s/", pool->scratch) >= 0 &&
         asprintf(&lacks, "BATON_BOOT=%s", pool->set.boot.s) >= 0) {
-        int killed = sweep_kill(
-            &(struct sweep_mark){.equals = mark, .begins = begins, .lacks = lacks});
+        int killed =
+            sweep_kill(&(struct sweep_mark){.equals = mark, .begins = begins, .lacks = lacks});
         if (killed > 0) {
             diag_line(DIAG_info, "executor.swept", D_TEXT("service", pool->set.service.s),
                       D_TEXT("worker", pool->set.worker.s), D_INT("processes", killed));

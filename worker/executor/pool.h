@@ -1,8 +1,8 @@
 /*
  * The inside of an executor pool: what its thread, and the three kinds, share.
  *
- * Thread: executors, for everything here, unless a line says otherwise. Nothing in it is locked; the
- * engine's thread and callback threads reach it through mailboxes.
+ * Thread: executors, for everything here, unless a line says otherwise. Nothing in it is locked;
+ * the engine's thread and callback threads reach it through mailboxes.
  */
 #ifndef BATON_WORKER_EXECUTOR_POOL_H
 #define BATON_WORKER_EXECUTOR_POOL_H
@@ -94,8 +94,8 @@ struct kind {
     void (*kill)(struct executor_pool *pool, struct attempt *attempt);
     /* The attempt is over (or given up); its work must forget it. May be NULL. */
     void (*forget)(struct executor_pool *pool, struct attempt *attempt);
-    /* A waiting attempt is over: takes it out of the kind's own queue. False: it has begun meanwhile
-     * (a callback), and is to be asked. May be NULL. */
+    /* A waiting attempt is over: takes it out of the kind's own queue. False: it has begun
+     * meanwhile (a callback), and is to be asked. May be NULL. */
     bool (*withdraw)(struct executor_pool *pool, struct attempt *attempt);
     /* The pool closes: ends what is no attempt (children). May be NULL. */
     void (*close)(struct executor_pool *pool);
@@ -111,12 +111,12 @@ extern const struct kind kind_callback;
 
 struct executor_pool {
     const struct kind *kind;
-    void *state; /* the kind's own */
+    void *state;                  /* the kind's own */
     struct executor_settings set; /* its pointers are ours */
     char **argv;                  /* prefix and command, ended by NULL; [0] absolute */
     char *guard;
-    char *scratch;                /* folder */
-    char *worker_mark;            /* <service>/<worker> */
+    char *scratch;     /* folder */
+    char *worker_mark; /* <service>/<worker> */
 
     pthread_t thread;
     struct mailbox *inbox;  /* struct request, from the engine's thread */
@@ -182,8 +182,8 @@ void attempt_stop(struct executor_pool *pool, struct attempt *attempt,
                   enum executor_stop_reason reason, bool now);
 
 /*
- * Ends it: posts its one end and frees it. The outcome is what the executor did; a deadline and a stop
- * of ours go before it. output is given away (may be NULL); object: the outcome's bytes.
+ * Ends it: posts its one end and frees it. The outcome is what the executor did; a deadline and a
+ * stop of ours go before it. output is given away (may be NULL); object: the outcome's bytes.
  */
 void attempt_settle(struct executor_pool *pool, struct attempt *attempt,
                     const struct executor_outcome *outcome, const char *object,
@@ -207,8 +207,8 @@ void event_post(struct executor_pool *pool, struct executor_event *take_event);
 struct launch {
     struct child child;
     char *scratch;
-    int in;     /* write end, non-blocking; -1 if bytes were given */
-    int out;    /* read ends, non-blocking */
+    int in;  /* write end, non-blocking; -1 if bytes were given */
+    int out; /* read ends, non-blocking */
     int error;
     int result; /* -1 for a long-lived child */
 };

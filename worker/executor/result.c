@@ -112,7 +112,8 @@ static bool shape_ok(const struct json_value *root, struct executor_outcome *out
     for (const struct json_value *at = json_first(root); at != NULL; at = json_next(at)) {
         const struct member_rule *rule = rule_of(json_name(at));
         if (rule == NULL) {
-            fail(outcome, FAILURE_invalid_output, "the result has the member '%s', which is not known",
+            fail(outcome, FAILURE_invalid_output,
+                 "the result has the member '%s', which is not known",
                  text_quote_of(json_name(at)).s);
             return false;
         }
@@ -210,9 +211,9 @@ void executor_result_check(enum role role, const char *bytes, size_t len, bool o
         judge_exit(exit, outcome);
         return;
     }
-    baton_code rc = overflow ? BATON_E_record_too_large
-                             : json_parse(bytes + from, len - from, LIMIT_RESULT, LIMIT_JSON_DEPTH,
-                                          &doc, &err);
+    baton_code rc =
+        overflow ? BATON_E_record_too_large
+                 : json_parse(bytes + from, len - from, LIMIT_RESULT, LIMIT_JSON_DEPTH, &doc, &err);
     if (exit->signaled && rc != BATON_OK) { /* cut off in the middle: how it ended says more */
         judge_exit(exit, outcome);
     } else if (rc == BATON_E_record_too_large) {

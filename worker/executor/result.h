@@ -1,5 +1,6 @@
 /*
- * What an executor's answer means: one pure function for exec, child and callback (DESIGN section 7).
+ * What an executor's answer means: one pure function for exec, child and callback (DESIGN section
+ * 7).
  *
  * The order of judging, and the table of exit statuses, are in worker/EXECUTOR.md; a test compares.
  */
@@ -32,7 +33,8 @@ struct executor_outcome {
     int64_t retry_after_ms;
     size_t object_at; /* ok: the object within the bytes, without white space around it */
     size_t object_len;
-    bool by_exit; /* !ok: how it ended is all there is; its last line of standard error may say why */
+    bool by_exit; /* !ok: how it ended is all there is; its last line of standard error may say why
+                   */
     char message[EXECUTOR_MESSAGE_MAX + 1]; /* !ok; may hold the executor's own text, not escaped */
 };
 

@@ -7,9 +7,9 @@
  * exchange of its phase: the thread begins it, or the pool withdraws it.
  *
  * A call that does not return in time is abandoned: its attempt ends, and a new thread takes the
- * place of its thread, which ends when it returns after all. With ABANDONED_MAX calls hanging, nobody
- * takes a place any more: attempts wait, and time out.
- * In: attempt.c, by kind_callback. Out: baton/executor.h, result.c.
+ * place of its thread, which ends when it returns after all. With ABANDONED_MAX calls hanging,
+ * nobody takes a place any more: attempts wait, and time out. In: attempt.c, by kind_callback. Out:
+ * baton/executor.h, result.c.
  */
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
@@ -52,8 +52,8 @@ struct baton_result {
     struct output output;
 };
 
-/* Its thread: waiting -> running -> done. The pool: waiting -> withdrawn, running -> replaced. Each by
- * one exchange, so that one of the two wins. */
+/* Its thread: waiting -> running -> done. The pool: waiting -> withdrawn, running -> replaced. Each
+ * by one exchange, so that one of the two wins. */
 enum call_phase {
     CALL_PHASE_waiting,
     CALL_PHASE_running,
@@ -76,7 +76,7 @@ struct call {
 struct callback_thread {
     pthread_t thread;
     struct shared *shared;
-    bool hanging; /* so does its call. Thread: executors */
+    bool hanging;                 /* so does its call. Thread: executors */
     struct callback_thread *next; /* of those left behind */
 };
 
@@ -169,9 +169,10 @@ bool baton_attempt_stopped(const struct baton_attempt *attempt)
 
 void baton_attempt_progress(const struct baton_attempt *attempt, const char *text)
 {
-    struct baton_attempt *own = (struct baton_attempt *)attempt; /* the lock is ours, not the fact */
-    struct executor_event *event = event_new(EXECUTOR_EVENT_progress, &own->facts->turn,
-                                             own->facts->no, &own->facts->boot);
+    struct baton_attempt *own =
+        (struct baton_attempt *)attempt; /* the lock is ours, not the fact */
+    struct executor_event *event =
+        event_new(EXECUTOR_EVENT_progress, &own->facts->turn, own->facts->no, &own->facts->boot);
     struct buf masked = BUF_INIT;
     mask_add(own->mask, text, strnlen(text, EXECUTOR_PROGRESS_MAX), &masked);
     if (event != NULL) {
@@ -474,7 +475,8 @@ static baton_code callback_open(struct executor_pool *pool, struct baton_error *
             return baton_fail(err, BATON_E_unexpected, "no thread for callbacks");
         }
     }
-    if (!source_watch(pool, &state->returned, mailbox_fd(shared->returned), returned_ready, state)) {
+    if (!source_watch(pool, &state->returned, mailbox_fd(shared->returned), returned_ready,
+                      state)) {
         return baton_fail(err, BATON_E_unexpected, "cannot watch the callback threads");
     }
     return BATON_OK;

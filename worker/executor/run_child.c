@@ -1,9 +1,10 @@
 /*
- * Kind child: long-lived processes that are given turns, one JSON object a line (worker/EXECUTOR.md).
+ * Kind child: long-lived processes that are given turns, one JSON object a line
+ * (worker/EXECUTOR.md).
  *
- * A group is a credential profile: its children share an environment, no two profiles share a child.
- * Attempts wait in their group until a child has room; children are started as they are needed and
- * start again, with a growing pause, when they die.
+ * A group is a credential profile: its children share an environment, no two profiles share a
+ * child. Attempts wait in their group until a child has room; children are started as they are
+ * needed and start again, with a growing pause, when they die.
  *
  * In: attempt.c, by kind_child. Out: child_wire.c (lines), launch.c, output.c, result.c.
  */
@@ -22,8 +23,9 @@
 #include <unistd.h>
 
 #define LIVED_MS 10000 /* a child that dies younger, without a result, makes the next one wait */
-#define DEAF_MS 1000   /* between the end of its output and its own: it is about to exit, or broken */
-#define EXIT_MS 5000   /* from the end of its standard input to TERM, and from TERM to KILL */
+#define DEAF_MS 1000 /* between the end of its output and its own: it is about to exit, or broken  \
+                      */
+#define EXIT_MS 5000 /* from the end of its standard input to TERM, and from TERM to KILL */
 
 /* ---- groups and children ---- */
 
@@ -193,7 +195,8 @@ static void free_run(struct executor_pool *pool, struct child_run *run)
 
 static void note_death(struct executor_pool *pool, struct child_run *run)
 {
-    static const struct backoff pause = {.first_ms = 100, .factor = 2, .max_ms = 30000, .jitter = 0.2};
+    static const struct backoff pause = {
+        .first_ms = 100, .factor = 2, .max_ms = 30000, .jitter = 0.2};
     struct child_group *group = run->group;
     bool young = mono_now().v - run->born_ms < LIVED_MS && run->n_results == 0;
     if (run->phase == CHILD_PHASE_leaving || run->phase == CHILD_PHASE_asked) {
@@ -247,8 +250,8 @@ static void pid_ready(struct executor_pool *pool, void *owner)
     bool killed = status.end == CHILD_END_guard_lost ||
                   (status.end == CHILD_END_signaled && status.value == SIGKILL);
     enum failure failure = status.end == CHILD_END_exec_failed ? FAILURE_unavailable
-                           : killed                             ? FAILURE_killed
-                                                                : FAILURE_crash;
+                           : killed                            ? FAILURE_killed
+                                                               : FAILURE_crash;
     note_death(pool, run);
     fail_slots(pool, run, failure, message);
     if (!run->greeted) {

@@ -12,9 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PIECES_AT_ONCE 4                 /* of one pipe in one round: a flood must not starve others */
-#define REST_MAX (1024 * 1024)           /* read after the tree is dead: whoever still writes then is
-                                            outside of it and was handed the descriptor */
+#define PIECES_AT_ONCE 4 /* of one pipe in one round: a flood must not starve others */
+#define REST_MAX                                                                                   \
+    (1024 * 1024) /* read after the tree is dead: whoever still writes then is                     \
+                     outside of it and was handed the descriptor */
 
 struct exec_run {
     struct executor_pool *pool;
@@ -178,8 +179,8 @@ static void settle(struct exec_run *run, const struct child_status *status)
         output_add_last_line(&run->error_text, outcome.message, sizeof(outcome.message));
     }
     if (status->left) {
-        diag_line(DIAG_warn, "executor.left", D_TEXT("turn", run->turn.s), D_INT("attempt", run->no),
-                  D_TEXT("service", run->pool->set.service.s));
+        diag_line(DIAG_warn, "executor.left", D_TEXT("turn", run->turn.s),
+                  D_INT("attempt", run->no), D_TEXT("service", run->pool->set.service.s));
     }
     attempt_settle(run->pool, run->attempt, &outcome, object.data, &text, truncated);
     buf_done(&object);
@@ -272,8 +273,5 @@ static void exec_forget(struct executor_pool *pool, struct attempt *attempt)
     run->attempt = NULL;
 }
 
-const struct kind kind_exec = {.word = "exec",
-                               .start = exec_start,
-                               .ask = exec_ask,
-                               .kill = exec_kill,
-                               .forget = exec_forget};
+const struct kind kind_exec = {
+    .word = "exec", .start = exec_start, .ask = exec_ask, .kill = exec_kill, .forget = exec_forget};

@@ -1,8 +1,8 @@
 /*
  * Scratch directories: HOME and TMPDIR of one attempt or child, 0700, gone afterwards.
  *
- * They lie in <state_dir>/scratch/<service>.<worker>/. Only one pool has that folder (its worker holds
- * the store's lock). In: pool, launch. Out: the file system. Thread: executors.
+ * They lie in <state_dir>/scratch/<service>.<worker>/. Only one pool has that folder (its worker
+ * holds the store's lock). In: pool, launch. Out: the file system. Thread: executors.
  */
 #ifndef BATON_WORKER_EXECUTOR_SCRATCH_H
 #define BATON_WORKER_EXECUTOR_SCRATCH_H
@@ -20,8 +20,8 @@ baton_code scratch_new(const char *folder, const char *name, bool shared, char *
                        struct baton_error *err);
 /*
  * Removes up to max entries below path, then path itself. True when nothing is left to do: it is
- * gone, or cannot be removed. Links are removed, never followed. Call it again otherwise: an agent's
- * scratch may hold a hundred thousand files, and the thread has other work.
+ * gone, or cannot be removed. Links are removed, never followed. Call it again otherwise: an
+ * agent's scratch may hold a hundred thousand files, and the thread has other work.
  */
 bool scratch_remove_step(const char *path, int max);
 /* Paths of what an earlier boot left in the folder, ended by NULL; the caller frees all. NULL: no

@@ -5,9 +5,9 @@
  *
  * It is the subreaper of all descendants, also of those that left the session or forked twice. When
  * the program ends, when the worker says so, or when the lifeline on descriptor 4 ends because the
- * worker died, it kills every descendant and exits with the program's status (128 + n for signal n);
- * the exact end goes over the lifeline (wire.h). It has no library of Baton and is linked statically:
- * the less it is, the less can end it before its executor.
+ * worker died, it kills every descendant and exits with the program's status (128 + n for signal
+ * n); the exact end goes over the lifeline (wire.h). It has no library of Baton and is linked
+ * statically: the less it is, the less can end it before its executor.
  *
  * Killing is free of races with reused pids: a pidfd is taken first, then the ancestry is checked.
  */
@@ -30,7 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ANCESTRY_MAX 4096 /* a longer chain of parents than this is a process table that changes */
+#define ANCESTRY_MAX 4096 /* a longer chain of parents than this is a process table that changes   \
+                           */
 
 extern char **environ;
 
@@ -129,8 +130,8 @@ static void kill_seen(DIR *proc)
 }
 
 /*
- * Kills until no child is left. The children of a killed process become ours (subreaper), so waitpid
- * saying "no child" means that nobody is left, not even one that was born during a pass.
+ * Kills until no child is left. The children of a killed process become ours (subreaper), so
+ * waitpid saying "no child" means that nobody is left, not even one that was born during a pass.
  */
 static void kill_all(void)
 {
@@ -245,7 +246,8 @@ int main(int argc, char **argv)
     char **program_argv = argv + (keep ? 2 : 1);
     pid_t worker = getppid();
     if (argc < (keep ? 3 : 2) || fcntl(GUARD_FD, F_SETFD, FD_CLOEXEC) != 0) {
-        static const char text[] = "baton-guard: started by Baton only, to own an executor's processes\n";
+        static const char text[] =
+            "baton-guard: started by Baton only, to own an executor's processes\n";
         return write(2, text, sizeof(text) - 1) < 0 ? 1 : 2;
     }
     sigset_t set;

@@ -98,7 +98,7 @@ __attribute__((unused)) static void fixture_start(struct fixture *f)
 
 /* The next event of a kind; progress that comes meanwhile is noted. */
 __attribute__((unused)) static struct executor_event *fixture_next(struct fixture *f,
-                                                                  enum executor_event_kind kind)
+                                                                   enum executor_event_kind kind)
 {
     for (;;) {
         if (!mailbox_wait(f->events, WAIT_MS)) {

@@ -44,11 +44,12 @@ static void test_one_child_does_many_turns(void **state)
     for (int attempt = 1; attempt <= 20; attempt++) {
         char expected[300];
         f.job.attempt = attempt;
-        snprintf(expected, sizeof(expected),
-                 "{\"verdict\": \"approve\", \"summary\": \"***\", \"data\": {\"role\": \"reviewer\", "
-                 "\"place\": \"/tmp\", \"attempt\": \"%d\", \"version\": 1, \"marker\": \"0\", "
-                 "\"profile\": \"team\"}}",
-                 attempt);
+        snprintf(
+            expected, sizeof(expected),
+            "{\"verdict\": \"approve\", \"summary\": \"***\", \"data\": {\"role\": \"reviewer\", "
+            "\"place\": \"/tmp\", \"attempt\": \"%d\", \"version\": 1, \"marker\": \"0\", "
+            "\"profile\": \"team\"}}",
+            attempt);
         struct executor_event *event = fixture_run(&f);
         assert_string_equal(event->end.output, "");
         expect_ok(event, VERDICT_approve, expected);
@@ -65,10 +66,11 @@ static void test_L_41_environment_of_a_child(void **state)
     open_mode(&f, "environment");
     setenv("CANARY_OF_THE_WORKER", "must not be seen", 1);
     /* Python itself adds LC_CTYPE where LANG is C; with C.UTF-8 it does not */
-    expect_ok(fixture_run(&f), VERDICT_approve,
-              "{\"verdict\": \"approve\", \"items\": [\"BATON_ATTEMPT\", \"BATON_BOOT\", \"BATON_MODE\", "
-              "\"BATON_SCRATCH\", \"BATON_SERVICE\", \"BATON_WORKER\", \"HOME\", \"LANG\", \"PATH\", "
-              "\"TMPDIR\"]}");
+    expect_ok(
+        fixture_run(&f), VERDICT_approve,
+        "{\"verdict\": \"approve\", \"items\": [\"BATON_ATTEMPT\", \"BATON_BOOT\", \"BATON_MODE\", "
+        "\"BATON_SCRATCH\", \"BATON_SERVICE\", \"BATON_WORKER\", \"HOME\", \"LANG\", \"PATH\", "
+        "\"TMPDIR\"]}");
     fixture_done(&f);
 }
 
@@ -131,8 +133,8 @@ static void test_hello_has_a_deadline(void **state)
     struct fixture f;
     fixture_new(&f, EXECUTOR_KIND_child);
     f.set.hello_ms = 300;
-    const char *const command[] = {BATON_TEST_SOURCE "/tests/unit/executor/child_modes.py", "no-hello",
-                                   f.dir, NULL};
+    const char *const command[] = {BATON_TEST_SOURCE "/tests/unit/executor/child_modes.py",
+                                   "no-hello", f.dir, NULL};
     fixture_open(&f, command);
     struct executor_event *event = fixture_run(&f);
     assert_true(event->end.never_started);
@@ -297,8 +299,8 @@ static void test_profiles_have_their_own_children(void **state)
     struct fixture f;
     fixture_new(&f, EXECUTOR_KIND_child);
     f.set.parallel = 1;
-    const char *const command[] = {BATON_TEST_SOURCE "/tests/unit/executor/child_modes.py", "answer",
-                                   f.dir, NULL};
+    const char *const command[] = {BATON_TEST_SOURCE "/tests/unit/executor/child_modes.py",
+                                   "answer", f.dir, NULL};
     fixture_open(&f, command);
     struct executor_env *team = declare("team", "token-of-the-team");
     struct executor_env *backup = declare("backup", "token-of-the-backup");
@@ -309,7 +311,7 @@ static void test_profiles_have_their_own_children(void **state)
         size_t starts;
     } rows[] = {{team, "team", 1},
                 {team, "team", 1},
-                {backup, "backup", 2}, /* the idle one of the other profile makes room */
+                {backup, "backup", 2},  /* the idle one of the other profile makes room */
                 {rotated, "backup", 3}, /* other values: another child */
                 {rotated, "backup", 3}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -354,8 +356,8 @@ static void test_G07_child_dies_with_its_worker(void **state)
     fixture_new(&f, EXECUTOR_KIND_child);
     pid_t worker = fork();
     if (worker == 0) {
-        const char *const command[] = {BATON_TEST_SOURCE "/tests/unit/executor/child_modes.py", "hang",
-                                       f.dir, NULL};
+        const char *const command[] = {BATON_TEST_SOURCE "/tests/unit/executor/child_modes.py",
+                                       "hang", f.dir, NULL};
         fixture_open(&f, command);
         fixture_start(&f);
         pause();

@@ -33,7 +33,8 @@ static void expect_verdicts(const char *document, const char *role, const char *
     char line[256];
     int n = snprintf(line, sizeof(line), "| `%s` | `", role);
     for (const char *at = verdicts; *at != '\0'; at++) {
-        n += snprintf(line + n, sizeof(line) - (size_t)n, "%s", *at == ' ' ? "` `" : (char[]){*at, '\0'});
+        n += snprintf(line + n, sizeof(line) - (size_t)n, "%s",
+                      *at == ' ' ? "` `" : (char[]){*at, '\0'});
     }
     snprintf(line + n, sizeof(line) - (size_t)n, "` |\n");
     expect_in(document, line);
@@ -79,8 +80,10 @@ static void give(struct fixture *f, const char *json)
     f->job.json_len = strlen(json);
 }
 
-#define WITH_TODO "{\"summary\":\"Review\",\"payload\":{\"media_type\":\"text/plain\",\"text\":\"TODO x\"}}"
-#define WITHOUT "{\"summary\":\"Review\",\"payload\":{\"media_type\":\"text/plain\",\"text\":\"hello\"}}"
+#define WITH_TODO                                                                                  \
+    "{\"summary\":\"Review\",\"payload\":{\"media_type\":\"text/plain\",\"text\":\"TODO x\"}}"
+#define WITHOUT                                                                                    \
+    "{\"summary\":\"Review\",\"payload\":{\"media_type\":\"text/plain\",\"text\":\"hello\"}}"
 
 static void test_example_sh(void **state)
 {

@@ -12,7 +12,8 @@ static void test_verdict_output_and_turn(void **state)
     (void)state;
     struct fixture f;
     fixture_new(&f, EXECUTOR_KIND_exec);
-    fixture_open_script(&f, "cat; echo; echo problem >&2; printf ' {\"verdict\":\"approve\"}\\n' >&3");
+    fixture_open_script(&f,
+                        "cat; echo; echo problem >&2; printf ' {\"verdict\":\"approve\"}\\n' >&3");
     struct executor_event *event = fixture_run(&f);
     assert_string_equal(event->turn.s, TURN);
     assert_int_equal(event->attempt, 1);
@@ -46,8 +47,8 @@ static void test_exit_statuses(void **state)
         {"kill -SEGV $$", FAILURE_crash, "signal 11"},
         {"printf '{\"verdict\":\"approve\"}' >&3; exit 75", FAILURE_unavailable, "75"},
         {"printf '{\"verdict\":\"done\"}' >&3", FAILURE_no_verdict, "'done' is none of the role"},
-        {"printf '{\"class\":\"policy\",\"message\":\"no\\\\u001b[1m\"}' >&3; exit 9", FAILURE_policy,
-         "no\\x1b[1m"},
+        {"printf '{\"class\":\"policy\",\"message\":\"no\\\\u001b[1m\"}' >&3; exit 9",
+         FAILURE_policy, "no\\x1b[1m"},
         {"printf '{\"verdict\":\"approve\"}{\"verdict\":\"approve\"}' >&3", FAILURE_invalid_output,
          "not one JSON object"},
         {"printf junk >&3", FAILURE_invalid_output, "not one JSON object"},
@@ -105,7 +106,8 @@ static void test_L_41_environment_is_what_is_declared(void **state)
     struct executor_event *event = fixture_run(&f);
     char *lines[64];
     int n = 0;
-    for (char *at = strtok(event->end.output, "\n"); at != NULL && n < 64; at = strtok(NULL, "\n")) {
+    for (char *at = strtok(event->end.output, "\n"); at != NULL && n < 64;
+         at = strtok(NULL, "\n")) {
         lines[n++] = at;
     }
     qsort(lines, (size_t)n, sizeof(lines[0]), by_text);
@@ -182,7 +184,8 @@ static void test_L_40_secrets_are_masked_everywhere(void **state)
     struct fixture f;
     fixture_new(&f, EXECUTOR_KIND_exec);
     fixture_open_script(
-        &f, "printf 'key tok-sec'; sleep 0.05; printf 'ret-value end\\n'; printf %s \"$TOKEN\" | base64;"
+        &f, "printf 'key tok-sec'; sleep 0.05; printf 'ret-value end\\n'; printf %s \"$TOKEN\" | "
+            "base64;"
             "printf '%s' \"$OTHER\" >&2;"
             "printf '{\"verdict\":\"approve\",\"summary\":\"with %s\"}' \"$TOKEN\" >&3");
     struct executor_env *env = declare(&f, "tok-secret-value");
@@ -283,8 +286,9 @@ static void test_X34_descriptors_and_double_fork_do_not_hold_the_end(void **stat
     (void)state;
     struct fixture f;
     fixture_new(&f, EXECUTOR_KIND_exec);
-    fixture_open_script(&f, TREE "while [ ! -s ../../../a ] || [ ! -s ../../../b ]; do sleep 0.01; done;"
-                                 "printf '{\"verdict\":\"approve\"}' >&3; exit 0");
+    fixture_open_script(&f, TREE
+                        "while [ ! -s ../../../a ] || [ ! -s ../../../b ]; do sleep 0.01; done;"
+                        "printf '{\"verdict\":\"approve\"}' >&3; exit 0");
     struct executor_event *event = fixture_run(&f);
     assert_false(process_alive(fixture_number(&f, "a")));
     assert_false(process_alive(fixture_number(&f, "b")));
@@ -321,8 +325,8 @@ static void test_stop_and_cancel_and_kill(void **state)
         if (how == 2) {
             executor_kill(f.pool, &f.job.turn, 1);
         } else {
-            executor_stop(f.pool, &f.job.turn, 1, how == 0 ? EXECUTOR_STOP_stop
-                                                           : EXECUTOR_STOP_cancel);
+            executor_stop(f.pool, &f.job.turn, 1,
+                          how == 0 ? EXECUTOR_STOP_stop : EXECUTOR_STOP_cancel);
         }
         struct executor_event *event = fixture_next(&f, EXECUTOR_EVENT_end);
         assert_true(event->end.killed_by_stop);
@@ -532,12 +536,13 @@ static void test_L_46_start_kills_what_an_earlier_boot_left(void **state)
     struct fixture f;
     fixture_new(&f, EXECUTOR_KIND_exec);
     char script[700];
-    snprintf(script, sizeof(script),
-             "cd %s; BATON_WORKER=lint/host-1 BATON_BOOT=bbbb BATON_SCRATCH=%s/scratch/lint.host-1/x "
-             "sh -c 'echo $$ > old; exec sleep 1000' & "
-             "BATON_WORKER=lint/host-1 BATON_BOOT=bbbb BATON_SCRATCH=/elsewhere/scratch/lint.host-1/x "
-             "sh -c 'echo $$ > fleet; exec sleep 1000' &",
-             f.dir, f.dir);
+    snprintf(
+        script, sizeof(script),
+        "cd %s; BATON_WORKER=lint/host-1 BATON_BOOT=bbbb BATON_SCRATCH=%s/scratch/lint.host-1/x "
+        "sh -c 'echo $$ > old; exec sleep 1000' & "
+        "BATON_WORKER=lint/host-1 BATON_BOOT=bbbb BATON_SCRATCH=/elsewhere/scratch/lint.host-1/x "
+        "sh -c 'echo $$ > fleet; exec sleep 1000' &",
+        f.dir, f.dir);
     assert_int_equal(system(script), 0);
     long old = fixture_number(&f, "old");
     long fleet = fixture_number(&f, "fleet");

@@ -106,8 +106,8 @@ static void test_class_carries_message_and_retry_after(void **state)
     (void)state;
     struct executor_outcome outcome =
         check(ROLE_owner,
-              "{\"class\":\"rate_limited\",\"retry_after_ms\":42000,\"message\":\"slow down\"}", false,
-              3);
+              "{\"class\":\"rate_limited\",\"retry_after_ms\":42000,\"message\":\"slow down\"}",
+              false, 3);
     assert_int_equal(outcome.failure, FAILURE_rate_limited);
     assert_int_equal(outcome.retry_after_ms, 42000);
     assert_string_equal(outcome.message, "slow down");
@@ -192,7 +192,8 @@ static void test_sizes(void **state)
 static void test_object_is_found_within_white_space(void **state)
 {
     (void)state;
-    struct executor_outcome outcome = check(ROLE_reviewer, " \n{\"verdict\":\"approve\"}\r\n", false, 0);
+    struct executor_outcome outcome =
+        check(ROLE_reviewer, " \n{\"verdict\":\"approve\"}\r\n", false, 0);
     assert_true(outcome.ok);
     assert_int_equal(outcome.object_at, 2);
     assert_int_equal(outcome.object_len, strlen("{\"verdict\":\"approve\"}"));

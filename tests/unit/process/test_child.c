@@ -184,8 +184,9 @@ static void test_only_four_descriptors_and_own_session_G03(void **state)
     unsigned long blocked;
     unsigned long ignored;
     /* ls itself has its directory open as the fifth */
-    assert_int_equal(sscanf(text, "%d %d %d %d %d %ld %ld %ld SigBlk:%lxSigIgn:%lx", &fds[0], &fds[1], &fds[2],
-                            &fds[3], &fds[4], &group, &session, &pid, &blocked, &ignored),
+    assert_int_equal(sscanf(text, "%d %d %d %d %d %ld %ld %ld SigBlk:%lxSigIgn:%lx", &fds[0],
+                            &fds[1], &fds[2], &fds[3], &fds[4], &group, &session, &pid, &blocked,
+                            &ignored),
                      10);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(fds[i], i);
@@ -221,9 +222,8 @@ static void test_G01_tree_is_gone_after_kill(void **state)
 static void test_G01_tree_is_gone_after_exit(void **state)
 {
     (void)state;
-    const char *const argv[] = {"/bin/sh", "-c",
-                                TREE "while [ ! -s a ] || [ ! -s b ]; do sleep 0.01; done; exit 5",
-                                NULL};
+    const char *const argv[] = {
+        "/bin/sh", "-c", TREE "while [ ! -s a ] || [ ! -s b ]; do sleep 0.01; done; exit 5", NULL};
     struct child child = start(argv, plain_env, -1);
     long pids[] = {number_in("a"), number_in("b")};
     struct child_status status = finish(&child, 20000);
@@ -236,8 +236,8 @@ static void test_G01_tree_is_gone_after_exit(void **state)
 static void test_E06_term_reaches_the_group_and_may_be_ignored(void **state)
 {
     (void)state;
-    const char *const polite[] = {"/bin/sh", "-c", "trap 'exit 9' TERM; echo $$ > p; sleep 1000 & wait",
-                                  NULL};
+    const char *const polite[] = {"/bin/sh", "-c",
+                                  "trap 'exit 9' TERM; echo $$ > p; sleep 1000 & wait", NULL};
     const char *const deaf[] = {"/bin/sh", "-c",
                                 "trap '' TERM; echo $$ > d; while :; do sleep 0.05; done", NULL};
     struct child child = start(polite, plain_env, -1);
@@ -294,7 +294,8 @@ static void test_lost_guard_takes_its_program_along(void **state)
     wait_gone(pids[1], 5000);
 }
 
-static long start_marked(const char *name, const char *worker, const char *boot, const char *scratch)
+static long start_marked(const char *name, const char *worker, const char *boot,
+                         const char *scratch)
 {
     pid_t pid = fork();
     if (pid == 0) {
@@ -354,9 +355,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_G01_tree_is_gone_after_exit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_E06_term_reaches_the_group_and_may_be_ignored, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(test_G07_L_39_nothing_outlives_the_worker, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_G07_L_39_nothing_outlives_the_worker, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_lost_guard_takes_its_program_along, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_L_46_sweep_kills_only_the_other_boot, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_L_46_sweep_kills_only_the_other_boot, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

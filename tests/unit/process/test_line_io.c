@@ -20,7 +20,8 @@ static char *lines(const char *text, size_t piece, size_t max)
     for (size_t at = 0; at < strlen(text); at += piece) {
         size_t n = strlen(text) - at < piece ? strlen(text) - at : piece;
         assert_true(line_reader_feed(&reader, text + at, n));
-        for (enum line_state state; (state = line_reader_next(&reader, &line, &len)) != LINE_none;) {
+        for (enum line_state state;
+             (state = line_reader_next(&reader, &line, &len)) != LINE_none;) {
             buf_printf(&out, "%c(%.*s)", state == LINE_whole ? 'W' : 'L', (int)len, line);
         }
         assert_true(reader.kept.cap <= 256);
@@ -35,7 +36,8 @@ static char *lines(const char *text, size_t piece, size_t max)
 static void test_lines_in_any_pieces(void **state)
 {
     (void)state;
-    static const char text[] = "one\n\ntwo\r\nexactly8\nninechars\n0123456789abcdefghij\nlast\nrest";
+    static const char text[] =
+        "one\n\ntwo\r\nexactly8\nninechars\n0123456789abcdefghij\nlast\nrest";
     for (size_t piece = 1; piece < sizeof(text); piece++) {
         char *got = lines(text, piece, 8);
         assert_string_equal(got, "W(one)W()W(two)W(exactly8)L(ninechar)L(01234567)W(last)R(rest)");

@@ -117,7 +117,8 @@ static void test_L_40_base64_in_every_alignment(void **state)
 static void test_L_40_lines_of_a_key(void **state)
 {
     (void)state;
-    static const char pem[] = "-----BEGIN KEY-----\nMIIBVgIBADANBgkqhkiG9w0\nshort\n-----END KEY-----";
+    static const char pem[] =
+        "-----BEGIN KEY-----\nMIIBVgIBADANBgkqhkiG9w0\nshort\n-----END KEY-----";
     expect(pem, "line MIIBVgIBADANBgkqhkiG9w0.", "line ***.");
     expect(pem, "short", "short");
 }

@@ -6,8 +6,9 @@
  * and valid as long. Each attempt is used by the one thread that runs it; baton_attempt_stopped may
  * be asked from any thread while the call lasts.
  *
- * A function cannot be killed. It is asked to stop (baton_attempt_stopped) at its deadline, on cancel
- * and on a clean stop; 5 s later its attempt ends without it, and what it returns then is dropped.
+ * A function cannot be killed. It is asked to stop (baton_attempt_stopped) at its deadline, on
+ * cancel and on a clean stop; 5 s later its attempt ends without it, and what it returns then is
+ * dropped.
  */
 #ifndef BATON_EXECUTOR_H
 #define BATON_EXECUTOR_H
@@ -27,9 +28,9 @@ struct baton_attempt; /* what is to be done: read only */
 struct baton_result;  /* what came of it */
 
 /*
- * Does one attempt. Returns what a program would exit with: 0 with a verdict set is the result; else
- * the table of worker/EXECUTOR.md applies (0 no_verdict, 75 unavailable, 77 auth, 65 bad_request,
- * anything else crash), unless baton_result_fail named the failure.
+ * Does one attempt. Returns what a program would exit with: 0 with a verdict set is the result;
+ * else the table of worker/EXECUTOR.md applies (0 no_verdict, 75 unavailable, 77 auth, 65
+ * bad_request, anything else crash), unless baton_result_fail named the failure.
  */
 typedef int (*baton_executor_fn)(const struct baton_attempt *attempt, struct baton_result *result,
                                  void *arg);
@@ -60,8 +61,8 @@ BATON_API bool baton_attempt_stopped(const struct baton_attempt *attempt);
 BATON_API void baton_attempt_progress(const struct baton_attempt *attempt, const char *text);
 
 /*
- * The verdict and a summary for people (may be NULL, at most 4 KiB). The last call counts. The words
- * are checked after the return: one that the role does not have is no_verdict.
+ * The verdict and a summary for people (may be NULL, at most 4 KiB). The last call counts. The
+ * words are checked after the return: one that the role does not have is no_verdict.
  */
 BATON_API void baton_result_verdict(struct baton_result *result, const char *verdict,
                                     const char *summary);
