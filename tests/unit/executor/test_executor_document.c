@@ -80,8 +80,8 @@ static void give(struct fixture *f, const char *json)
     f->job.json_len = strlen(json);
 }
 
-#define WITH_TODO                                                                                  \
-    "{\"summary\":\"Review\",\"payload\":{\"media_type\":\"text/plain\",\"text\":\"TODO x\"}}"
+#define WITH_CONFLICT                                                                              \
+    "{\"summary\":\"Review\",\"payload\":{\"media_type\":\"text/plain\",\"text\":\"<<<<<<< x\"}}"
 #define WITHOUT                                                                                    \
     "{\"summary\":\"Review\",\"payload\":{\"media_type\":\"text/plain\",\"text\":\"hello\"}}"
 
@@ -91,10 +91,11 @@ static void test_example_sh(void **state)
     struct fixture f;
     fixture_new(&f, EXECUTOR_KIND_exec);
     open_example(&f, "review.sh");
-    give(&f, WITH_TODO);
+    give(&f, WITH_CONFLICT);
     struct executor_event *event = fixture_run(&f);
-    assert_string_equal(event->end.output, "attempt 1 of T-41/a#1: there is a TODO left\n");
-    expect_ok(event, VERDICT_changes, "{\"verdict\":\"changes\",\"summary\":\"a TODO is left\"}");
+    assert_string_equal(event->end.output, "attempt 1 of T-41/a#1: a merge conflict is left\n");
+    expect_ok(event, VERDICT_changes,
+              "{\"verdict\":\"changes\",\"summary\":\"a merge conflict is left\"}");
     give(&f, WITHOUT);
     expect_ok(fixture_run(&f), VERDICT_approve, "{\"verdict\":\"approve\"}");
     f.job.role = ROLE_owner;
@@ -126,7 +127,7 @@ static void test_example_child(void **state)
     struct fixture f;
     fixture_new(&f, EXECUTOR_KIND_child);
     open_example(&f, "child.py");
-    give(&f, WITH_TODO);
+    give(&f, WITH_CONFLICT);
     expect_ok(fixture_run(&f), VERDICT_changes, "{\"verdict\": \"changes\"}");
     give(&f, WITHOUT);
     f.job.attempt = 2;
