@@ -129,7 +129,7 @@ static void claim(struct worker *w, int32_t partition, struct turn_record *take_
 static void reject(struct worker *w, const struct engine_event *event, baton_code code,
                    const char *note)
 {
-    if (!targets_possible(w)) {
+    if (!can_bury(w)) {
         return; /* the offset does not pass it until its dead letter is written */
     }
     dead_letter_rejected(w, event->record, code, note);
@@ -147,12 +147,12 @@ static baton_code known(struct worker *w, const struct engine_event *event, stru
         return rc;
     }
     if (memcmp(record.content.b, turn->content.b, DIGEST_LEN) != 0) {
-        if (targets_possible(w)) {
+        if (can_tell(w) && can_bury(w)) {
             tell_answer(w, &record, turn->id.s, turn->id.s, "publish", BATON_E_turn_conflict);
+            reject(w, event, BATON_E_turn_conflict,
+                   "the turn that is known under this id has other content; it goes on as it was");
         }
-        reject(w, event, BATON_E_turn_conflict,
-               "the turn that is known under this id has other content; it goes on as it was");
-    } else if (targets_possible(w)) {
+    } else if (can_tell(w)) {
         tell_turn(w, &record, OUTCOME_duplicate);
         metric_add(METRIC_handoffs_duplicate, 1);
         diag_line(DIAG_info, "handoff.duplicate", D_TURN(&record),
@@ -201,7 +201,8 @@ static baton_code first_time(struct worker *w, const struct engine_event *event,
         return rc;
     }
     baton_code code = may_run(w, receipt->turn, &note);
-    if ((cancelled || code != BATON_OK || record.wait) && !targets_possible(w)) {
+    if (((cancelled || code != BATON_OK || record.wait) && !can_tell(w)) ||
+        (code != BATON_OK && !cancelled && !can_bury(w))) {
         turn_record_done(&record);
         free(reason);
         return BATON_OK; /* not taken: again when outcomes and dead letters can be written */
@@ -304,7 +305,7 @@ static baton_code claim_one(struct worker *w, const struct store_due *due, size_
         return rc;
     }
     baton_code code = verify_stored(w, &record, column_role, &receipt, &note);
-    if ((code != BATON_OK || record.wait) && !targets_possible(w)) {
+    if (((code != BATON_OK || record.wait) && !can_tell(w)) || (code != BATON_OK && !can_bury(w))) {
         turn_record_done(&record);
     } else if (code != BATON_OK) {
         settle_park(w, partition, &record, false, code, note, NULL);
@@ -330,7 +331,8 @@ baton_code claim_due(struct worker *w, size_t max, size_t *ret_claimed, struct b
     }
     baton_code rc = store_turns_due(w->store, mono_now(), due, max, &count, err);
     for (size_t i = 0; rc == BATON_OK && i < count; i++) {
-        if (engine_owns(w->engine, due[i].partition) && !decided(w, due[i].id.s)) {
+        if (engine_owns(w->engine, due[i].partition) && !engine_held(w->engine, due[i].partition) &&
+            !decided(w, due[i].id.s)) {
             rc = claim_one(w, &due[i], ret_claimed, err);
         }
     }
@@ -345,7 +347,7 @@ baton_code claim_resume(struct worker *w, int32_t partition, struct turn_record 
 
     baton_code code = verify_stored(w, take_record, column_role, &receipt, &note);
     if (code != BATON_OK) {
-        if (targets_possible(w)) {
+        if (can_tell(w) && can_bury(w)) {
             settle_park(w, partition, take_record, false, code, note, NULL);
         } else {
             turn_record_done(take_record);

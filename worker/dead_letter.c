@@ -16,12 +16,13 @@
 #include <string.h>
 
 #define CONTEXT_MAX 12
+#define ORIGINAL_MAX (LOG_HEADERS_MAX - CONTEXT_MAX)
 #define ATTEMPTS_TOLD 16
 #define ATTEMPTS_BYTES (8 * 1024)
 
 /* Headers of the letter: those of the original, then the context. Texts live in `texts`. */
 struct letter {
-    struct log_header headers[LIMIT_HEADERS + PASSES_MAX + CONTEXT_MAX];
+    struct log_header headers[LOG_HEADERS_MAX];
     size_t n_headers;
     char texts[CONTEXT_MAX][512];
     size_t n_texts;
@@ -86,7 +87,8 @@ void dead_letter_rejected(struct worker *w, const struct log_record *record, bat
                           const char *note)
 {
     struct letter letter = {.n_headers = 0};
-    for (size_t i = 0; i < record->n_headers && i < LIMIT_HEADERS; i++) {
+    /* A record with more headers than any of ours has keeps the first ones: the context must fit beside them. */
+    for (size_t i = 0; i < record->n_headers && letter.n_headers < ORIGINAL_MAX; i++) {
         if (!is_context(record->headers[i].name)) {
             letter.headers[letter.n_headers++] = record->headers[i];
         }
@@ -170,9 +172,14 @@ void dead_letter_parked(struct worker *w, const struct turn_record *record,
     buf_done(&attempts);
 }
 
-bool targets_possible(const struct worker *w)
+bool can_tell(const struct worker *w)
 {
     baton_code code;
-    return !engine_unavailable(w->engine, w->names[TOPIC_dlq].s, &code) &&
-           !engine_unavailable(w->engine, w->names[TOPIC_outcomes].s, &code);
+    return !engine_unavailable(w->engine, w->names[TOPIC_outcomes].s, &code);
+}
+
+bool can_bury(const struct worker *w)
+{
+    baton_code code;
+    return !engine_unavailable(w->engine, w->names[TOPIC_dlq].s, &code);
 }

@@ -262,8 +262,9 @@ void dead_letter_rejected(struct worker *w, const struct log_record *record, bat
 /* The dead letter of a turn that is parked. source: its handoff record, or NULL if it was taken in before. */
 void dead_letter_parked(struct worker *w, const struct turn_record *record,
                         const struct log_record *source);
-/* Can dead letters and outcomes be written, as far as is known? What needs one waits otherwise. */
-bool targets_possible(const struct worker *w);
+/* Can outcomes (dead letters) be written, as far as is known? What needs one waits otherwise, the rest goes on. */
+bool can_tell(const struct worker *w);
+bool can_bury(const struct worker *w);
 
 void tell_turn(struct worker *w, const struct turn_record *record, enum outcome_event event);
 void tell_answer(struct worker *w, const struct turn_record *record, const char *turn_id,
@@ -334,6 +335,7 @@ struct worker {
     struct plain_id fleet;
     struct verify *signing; /* helpers for signatures */
     struct mono_ms trust_read; /* when it was read last */
+    bool trust_failed;         /* and could not be */
     struct executor_env **envs; /* one for each profile */
     struct mono_ms envs_read;
 

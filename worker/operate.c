@@ -249,6 +249,9 @@ static baton_code on_pause(struct worker *w, const struct engine_event *event, s
         jsonw_end(&json);
         decide_note(w, event->partition, PAUSE_KEY, value.data, value.len);
         answer(w, control, NULL, BATON_OK);
+        if (control->kind == CONTROL_pause) {
+            engine_hold(w->engine, event->partition, true); /* handoffs of this very round wait, too */
+        }
     }
     buf_done(&value);
     return rc;
@@ -402,8 +405,8 @@ baton_code operate_record(struct worker *w, const struct engine_event *event, st
 {
     baton_code rc = BATON_OK;
 
-    if (!targets_possible(w)) {
-        return BATON_OK; /* answers cannot be written now: given again */
+    if (!can_tell(w) || !can_bury(w)) {
+        return BATON_OK; /* answers or rejections cannot be written now: given again */
     }
     if (event->receipt->code == BATON_E_unknown_key) {
         (void)worker_reload_trust(w, true);

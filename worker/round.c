@@ -287,6 +287,7 @@ baton_code round_tick(struct worker *w, struct baton_error *err)
         engine_capacity(w->engine, 0);
         return rc;
     }
+    store_look(w->store);
     settle_ended(w);
     if ((rc = foreign_expire(w, err)) != BATON_OK ||
         (w->facts_due && (rc = restore_facts(w, err)) != BATON_OK)) {
@@ -329,6 +330,7 @@ baton_code round_commit(struct worker *w, struct baton_error *err)
     enum engine_result result = ENGINE_DROPPED;
     int64_t culprit = -1;
 
+    store_look_end(w->store);
     tell_all(w);
     baton_code rc = engine_commit(w->engine, &result, &culprit, err);
     if (rc != BATON_OK || result != ENGINE_COMMITTED) {

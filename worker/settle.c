@@ -66,39 +66,47 @@ static void park(struct worker *w, int32_t partition, struct turn_record *record
     (void)finish(w, partition, record, end);
 }
 
-static void fail(struct worker *w, int32_t partition, struct turn_record *record,
+/* A clean stop, or provably never started: the same again, counted in no budget but the attempts'. */
+static struct next_step uncounted_next(const struct worker *w, const struct turn_record *record,
+                                       const struct attempt *attempt, enum failure class)
+{
+    struct next_step step = {NEXT_retry, 0, attempt->profile.s, BATON_OK};
+    if (record->attempt >= w->config->budget.attempts) {
+        step.kind = NEXT_park;
+        step.code = BATON_E_attempts_exhausted;
+    } else if (class != FAILURE_killed && class != FAILURE_lost) {
+        step.delay_ms = w->config->retry.first_ms;
+    }
+    return step;
+}
+
+/* False, and nothing is decided: the turn would be parked, and its dead letter cannot be written now. */
+static bool fail(struct worker *w, int32_t partition, struct turn_record *record,
                  struct attempt *attempt, const struct recorded_end *end)
 {
     char profile[ID_MAX + 1];
-    bool counted = !end->uncounted;
+    struct next_step step;
 
     attempt->has_class = true;
     attempt->class = end->class;
     attempt_note(attempt, end->note);
     snprintf(profile, sizeof(profile), "%s", attempt->profile.s);
-    attempt_move(record, attempt, ATTEMPT_failed, end->ended_at);
-    if (!counted) {
-        /* A clean stop, or provably never started: the same again, counted in no budget but the attempts'. */
-        if (record->attempt < w->config->budget.attempts) {
-            queue_next(w, record, profile, end->class == FAILURE_killed || end->class == FAILURE_lost
-                                               ? 0
-                                               : w->config->retry.first_ms);
-            (void)finish(w, partition, record, end);
-        } else {
-            park(w, partition, record, BATON_E_attempts_exhausted, NULL, end, false);
-        }
-        return;
-    }
-    if (failure_counts_in(end->class) == COUNTER_losses) {
-        record->losses++;
+    if (end->uncounted) {
+        step = uncounted_next(w, record, attempt, end->class);
     } else {
-        record->failures++;
+        if (failure_counts_in(end->class) == COUNTER_losses) {
+            record->losses++;
+        } else {
+            record->failures++;
+        }
+        step = failure_next(w->config, w->service, record, end->class, end->retry_after_ms, draw());
     }
-    struct next_step step = failure_next(w->config, w->service, record, end->class,
-                                         end->retry_after_ms, draw());
+    if (step.kind == NEXT_park && !(can_bury(w) && can_tell(w))) {
+        return false;
+    }
+    attempt_move(record, attempt, ATTEMPT_failed, end->ended_at);
     switch (step.kind) {
     case NEXT_retry:
-        snprintf(profile, sizeof(profile), "%s", step.profile);
         queue_next(w, record, profile, step.delay_ms);
         metric_add(METRIC_turns_retried, 1);
         (void)finish(w, partition, record, end);
@@ -113,24 +121,27 @@ static void fail(struct worker *w, int32_t partition, struct turn_record *record
         park(w, partition, record, step.code, NULL, end, false);
         break;
     }
+    return true;
 }
 
 bool settle_end(struct worker *w, int32_t partition, struct turn_record *take_record,
                 const struct recorded_end *end)
 {
-    if (!targets_possible(w)) {
-        turn_record_done(take_record);
-        return false;
-    }
+    bool decided_now = true;
     struct attempt *attempt = turn_record_attempt(take_record, end->attempt);
     BATON_PRE(take_record->state == TURN_running && take_record->attempt == end->attempt);
     BATON_PRE(attempt != NULL && attempt->state == ATTEMPT_running);
     if (end->failed) {
-        fail(w, partition, take_record, attempt, end);
-    } else {
+        decided_now = fail(w, partition, take_record, attempt, end);
+    } else if (can_tell(w)) {
         complete(w, partition, take_record, attempt, end);
+    } else {
+        decided_now = false;
     }
-    return true;
+    if (!decided_now) {
+        turn_record_done(take_record);
+    }
+    return decided_now;
 }
 
 void settle_ended(struct worker *w)

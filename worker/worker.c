@@ -96,8 +96,9 @@ bool worker_reload_trust(struct worker *w, bool unknown)
     struct baton_error err;
     const struct mono_ms now = mono_now();
 
-    if (unknown && (now.v - w->trust_read.v < TRUST_RELOAD_MS ||
-                    (w->trust != NULL && !trust_changed(w->trust)))) {
+    /* Looking whether the folder has changed is cheap; a folder that cannot be read is tried once a second. */
+    if (unknown && ((w->trust != NULL && !trust_changed(w->trust)) ||
+                    (w->trust_failed && now.v - w->trust_read.v < TRUST_RELOAD_MS))) {
         return false;
     }
     w->trust_read = now;
@@ -108,6 +109,7 @@ bool worker_reload_trust(struct worker *w, bool unknown)
                         w->config->trust);
         trust_free(fresh);
     }
+    w->trust_failed = rc != BATON_OK;
     if (rc != BATON_OK) {
         diag_line(DIAG_error, "trust.not_read", D_CODE("code", rc), D_TEXT("error", err.text),
                   D_TEXT("meaning", "the one read before stays in force"));
