@@ -119,7 +119,7 @@ static const struct baton_command cmd_apply = {
     .description =
         "Makes what `baton keys plan` shows. Principals that are there keep their keys and "
         "rights; a service gets the rights that it lacks, and its file in the trust folder is "
-        "written anew (comments in it are lost). Nothing is taken away. May be repeated.\n\n"
+        "written anew (comments in it are lost). Nothing is taken away.\n\n"
         "On the local log the topics are made, too, as `baton topics apply` does.",
     .examples = "# the one command after editing baton.yaml on one host\nbaton keys apply\n",
     .run = run_apply,
@@ -195,22 +195,20 @@ static const struct command_option generate_options[] = {
     {.name = "pass",
      .argument = "SERVICE=ROLES",
      .kind = OPTION_multi,
-     .help = "The roles that a service may pass on to another one. May be repeated."},
+     .help = "The roles that a service may pass on to another one."},
     {.name = "create",
      .argument = "SERVICE=ROLES",
      .kind = OPTION_multi,
-     .help = "The roles in which turns may be created at a service; '*' is every service. May be "
-             "repeated."},
+     .help = "The roles in which turns may be created at a service; '*' is every service."},
     {.name = "operate",
      .argument = "SERVICE",
      .kind = OPTION_multi,
      .help = "A service whose turns may be cancelled and replayed, and which may be paused; '*' is "
-             "every one. May be repeated."},
+             "every one."},
     {.name = "request",
      .argument = "KIND",
      .kind = OPTION_multi,
-     .help = "What may be asked of runs: start, handoff, touch, cancel, reopen, answer, or all. "
-             "May be repeated."},
+     .help = "What may be asked of runs: start, handoff, touch, cancel, reopen, answer, or all."},
     {.name = "coordinate", .kind = OPTION_flag, .help = "This program coordinates runs."},
     {.name = "passphrase",
      .kind = OPTION_flag,
@@ -294,138 +292,6 @@ static const struct baton_command cmd_rotate = {
     .args_min = 1,
     .args_max = 1,
     .run = run_rotate,
-};
-
-/* ---- list ---- */
-
-static void key_json(struct buf *out, const struct keys_folders *folders,
-                     const struct trust_key *key, struct buf *findings)
-{
-    const struct trust_principal *who = trust_key_owner(key);
-    enum keys_here here = keys_here(folders, key, findings);
-    struct buf rights = BUF_INIT;
-    struct jsonw w = jsonw_to(out);
-    jsonw_begin_object(&w);
-    jsonw_key_text(&w, "name", who == NULL ? NULL : trust_principal_name(who));
-    jsonw_key_text(&w, "kind", who == NULL ? NULL : principal_kind_word(trust_principal_kind(who)));
-    jsonw_key_text(&w, "key", trust_key_id(key));
-    jsonw_key_bool(&w, "revoked", trust_key_revoked(key));
-    jsonw_key_text(&w, "made_at", wall_text(trust_key_made_at(key)).s);
-    jsonw_key_text(&w, "private_here", here == KEYS_HERE_no ? NULL : keys_here_text(here));
-    jsonw_key(&w, "rights");
-    jsonw_begin_array(&w);
-    if (who != NULL) {
-        trust_rights(who, &rights);
-    }
-    for (const char *at = rights.data; at != NULL && *at != '\0';) {
-        size_t n = strcspn(at, "\n");
-        jsonw_bytes(&w, at, n);
-        at += n + (at[n] == '\n' ? 1 : 0);
-    }
-    jsonw_end(&w);
-    jsonw_end(&w);
-    buf_add_char(out, '\n');
-    buf_done(&rights);
-}
-
-static bool list_table(struct command *cmd, const struct trust *trust,
-                       const struct keys_folders *folders, struct buf *findings)
-{
-    static const char *const titles[] = {"NAME", "KIND", "KEY", "AGE", "PRIVATE HERE", "STATE"};
-    struct table *table = table_new(titles, COUNT_OF(titles));
-    struct wall_ms now = wall_now();
-    if (table == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < trust_keys(trust); i++) {
-        const struct trust_key *key = trust_key_at(trust, i);
-        const struct trust_principal *who = trust_key_owner(key);
-        int64_t days = (now.v - trust_key_made_at(key).v) / (24LL * 3600 * 1000);
-        char age[40];
-        snprintf(age, sizeof(age), days == 1 ? "%lld day" : "%lld days",
-                 (long long)(days < 0 ? 0 : days));
-        table_text(table, who == NULL ? "(nobody)" : trust_principal_name(who));
-        table_text(table, who == NULL ? NULL : principal_kind_word(trust_principal_kind(who)));
-        table_text(table, trust_key_id(key));
-        table_text(table, age);
-        table_text(table, keys_here_text(keys_here(folders, key, findings)));
-        table_text(table, trust_key_revoked(key) ? "revoked" : "trusted");
-    }
-    bool ok = command_table(cmd, table);
-    table_free(table);
-    return ok;
-}
-
-static void list_text(struct command *cmd, const struct trust *trust,
-                      const struct keys_folders *folders, struct buf *findings)
-{
-    struct buf out = BUF_INIT;
-    buf_printf(&out, "fleet %s\n\n", trust_fleet(trust));
-    if (command_print(cmd, &out) && list_table(cmd, trust, folders, findings)) {
-        buf_add_char(&out, '\n');
-        for (size_t i = 0; i < trust_principals(trust); i++) {
-            trust_rights(trust_principal_at(trust, i), &out);
-        }
-        command_print(cmd, &out);
-    }
-    buf_done(&out);
-}
-
-static void list_json(struct command *cmd, const struct trust *trust,
-                      const struct keys_folders *folders, struct buf *findings)
-{
-    struct buf out = BUF_INIT;
-    for (size_t i = 0; i < trust_keys(trust); i++) {
-        key_json(&out, folders, trust_key_at(trust, i), findings);
-        if (!command_print(cmd, &out)) {
-            break;
-        }
-    }
-    buf_done(&out);
-}
-
-static int run_list(struct command *cmd)
-{
-    struct config *config = NULL;
-    struct trust *trust = NULL;
-    struct buf findings = BUF_INIT;
-    struct baton_error err = {BATON_OK, ""};
-    size_t count = 0;
-    baton_code rc = command_config(cmd, &config, &err);
-    int status = 0;
-    if (rc == BATON_OK) {
-        rc = trust_read(config->trust, &trust, &findings, &count, &err);
-    }
-    if (rc == BATON_OK) {
-        struct keys_folders folders = folders_of(config);
-        if (cmd->json) {
-            list_json(cmd, trust, &folders, &findings);
-        } else {
-            list_text(cmd, trust, &folders, &findings);
-        }
-        if (findings.len > 0) {
-            rc = baton_fail(&err, BATON_E_bad_config, "findings:\n%s", findings.data);
-        }
-    }
-    if (rc != BATON_OK) {
-        status = command_fail(cmd, rc, &err);
-    }
-    buf_done(&findings);
-    trust_free(trust);
-    config_free(config);
-    return status;
-}
-
-static const struct baton_command cmd_list = {
-    .name = "list",
-    .summary = "show who is trusted, with which keys and rights",
-    .usage = "[--json]",
-    .description =
-        "Shows every key of the trust folder: whose it is, its id and age, whether this host holds "
-        "the private half, and the rights of each principal as sentences. Findings end the "
-        "list and set the exit status.",
-    .examples = "baton keys list\n# who may create turns, for a script\nbaton keys list --json\n",
-    .run = run_list,
 };
 
 /* ---- retire, revoke ---- */
@@ -565,9 +431,11 @@ static int run_revoke(struct command *cmd)
             command_note(cmd, "no public key with this id is in the trust folder now");
         }
         command_note(cmd, "the next attempts of turns that it signed are parked (unknown_key); "
-                          "running ones go on:\n"
-                          "  baton turns list --state running\n"
-                          "  baton turns cancel TURN --reason 'key revoked'");
+                          "running ones go on until they are cancelled:");
+        command_note(cmd, "  baton turns list --state running");
+        command_note(cmd, "  baton turns cancel TURN --reason 'key revoked'");
+        command_note(cmd,
+                     "if it signs somewhere, `baton keys rotate NAME` makes another key there");
     }
     config_free(config);
     return status;
@@ -588,7 +456,7 @@ static const struct baton_command cmd_revoke = {
 };
 
 static const struct baton_command *const subcommands[] = {
-    &cmd_plan, &cmd_apply, &cmd_generate, &cmd_list, &cmd_rotate, &cmd_retire, &cmd_revoke};
+    &cmd_plan, &cmd_apply, &cmd_generate, &cmd_keys_list, &cmd_rotate, &cmd_retire, &cmd_revoke};
 
 const struct baton_command cmd_keys = {
     .name = "keys",

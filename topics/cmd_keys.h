@@ -5,5 +5,7 @@
 #include "common/base/command.h"
 
 extern const struct baton_command cmd_keys;
+/* Its subcommand that has a file of its own; cmd_keys lists it. */
+extern const struct baton_command cmd_keys_list;
 
 #endif

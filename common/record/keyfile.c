@@ -36,6 +36,7 @@ void keyfile_free(struct evp_pkey_st *pair)
 
 struct asking {
     const char *path;
+    bool asked;
     baton_code code; /* why no passphrase came, or ok */
     struct baton_error err;
 };
@@ -47,6 +48,11 @@ static int give_passphrase(char *buf, int size, int rwflag, void *arg)
     char text[PASSPHRASE_MAX + 1];
     char prompt[160];
     (void)rwflag;
+    /* After a wrong one OpenSSL tries its older reader, which would ask again. */
+    if (asking->asked) {
+        return -1;
+    }
+    asking->asked = true;
     snprintf(prompt, sizeof(prompt), "passphrase of %s", text_quote_of(asking->path).s);
     asking->code = passphrase_ask(prompt, false, text, &asking->err);
     if (asking->code != BATON_OK) {
