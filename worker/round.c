@@ -148,8 +148,12 @@ static baton_code fold_decision(struct worker *w, struct decision *decision, str
     if (decision->tombstone) {
         return store_turn_forget(w->store, decision->record.id.s, err);
     }
+    struct mono_ms due = {INT64_MAX};
+    if (!w->paused[decision->partition]) {
+        due = due_of(&decision->record);
+    }
     rc = store_turn_fold(w->store, decision->partition, decision->offset, &decision->record,
-                         decision->bytes.data, decision->bytes.len, due_of(&decision->record), err);
+                         decision->bytes.data, decision->bytes.len, due, err);
     if (rc == BATON_OK && decision->settled_attempt != 0) {
         rc = store_end_forget(w->store, decision->record.id.s, decision->settled_attempt,
                               decision->settled_boot.s, err);

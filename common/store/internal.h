@@ -15,6 +15,7 @@ struct store {
     int lock_fd;
     struct boot_id boot;
     struct boot_id previous;
+    bool looking; /* between store_look and store_look_end */
 };
 
 /* The file's version; refuses files of other programs and newer ones. */

@@ -196,6 +196,7 @@ baton_code store_begin(struct store *store, const char *where, struct baton_erro
     baton_code rc;
 
     BATON_PRE(store->db.txn == NULL);
+    store_look_end(store);
     struct stmt begin = db_stmt(&store->db, STMT_BEGIN);
     if ((rc = stmt_run(&begin, NULL, err)) != BATON_OK) {
         return rc;
@@ -241,5 +242,24 @@ void store_rollback(struct store *store)
             (void)stmt_run(&rollback, NULL, NULL);
         }
         store->db.txn = NULL;
+    }
+}
+
+void store_look(struct store *store)
+{
+    if (store->db.txn == NULL && !store->looking) {
+        struct stmt begin = db_stmt(&store->db, STMT_BEGIN_LOOK);
+        store->looking = stmt_run(&begin, NULL, NULL) == BATON_OK;
+    }
+}
+
+void store_look_end(struct store *store)
+{
+    if (store->looking) {
+        BATON_INVARIANT(sqlite3_txn_state(store->db.handle, NULL) != SQLITE_TXN_WRITE);
+        /* It has read only: nothing can be lost, whatever the end says. */
+        struct stmt commit = db_stmt(&store->db, STMT_COMMIT);
+        (void)stmt_run(&commit, NULL, NULL);
+        store->looking = false;
     }
 }

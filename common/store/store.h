@@ -50,6 +50,12 @@ const char *store_previous_boot(const struct store *store);
 baton_code store_begin(struct store *store, const char *where, struct baton_error *err);
 baton_code store_commit(struct store *store, struct baton_error *err);
 void store_rollback(struct store *store);
+/*
+ * From here to store_look_end, or the next store_begin, reads see one state and take no locks of their own: for those
+ * who read much in a row. That it could not begin is ignored: then each read stands for itself.
+ */
+void store_look(struct store *store);
+void store_look_end(struct store *store);
 
 /* ---- the image ---- */
 
