@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -219,6 +219,35 @@ static void test_G01_tree_is_gone_after_kill(void **state)
     }
 }
 
+/* Processes that leave at once, again and again, each into a session of its own. */
+static void test_X34_hopping_processes_are_caught(void **state)
+{
+    (void)state;
+    char path[128];
+    snprintf(path, sizeof(path), "%s/hop", dir);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("#!/bin/sh\necho $$ > now.$1.$$ && mv now.$1.$$ last.$1\nsetsid ./hop $1 &\nexit 0\n",
+          file);
+    fclose(file);
+    assert_int_equal(chmod(path, 0700), 0);
+    const char *const argv[] = {"/bin/sh", "-c", "./hop 1 & ./hop 2 & sleep 1000", NULL};
+    struct child child = start(argv, plain_env, -1);
+    long first = number_in("last.1");
+    number_in("last.2");
+    while (number_in("last.1") == first) {
+        usleep(1000);
+    }
+    child_kill(&child);
+    struct child_status status = finish(&child, 20000);
+    assert_false(status.left);
+    long last[] = {number_in("last.1"), number_in("last.2")};
+    assert_false(alive(last[0]) || alive(last[1]));
+    usleep(100000); /* the thing waited for is that nothing happens */
+    assert_int_equal(number_in("last.1"), last[0]);
+    assert_int_equal(number_in("last.2"), last[1]);
+}
+
 static void test_G01_tree_is_gone_after_exit(void **state)
 {
     (void)state;
@@ -352,6 +381,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_only_four_descriptors_and_own_session_G03, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_G01_tree_is_gone_after_kill, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_X34_hopping_processes_are_caught, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_G01_tree_is_gone_after_exit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_E06_term_reaches_the_group_and_may_be_ignored, set_up,
                                         tear_down),
