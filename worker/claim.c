@@ -331,8 +331,7 @@ baton_code claim_due(struct worker *w, size_t max, size_t *ret_claimed, struct b
     }
     baton_code rc = store_turns_due(w->store, mono_now(), due, max, &count, err);
     for (size_t i = 0; rc == BATON_OK && i < count; i++) {
-        if (engine_owns(w->engine, due[i].partition) && !engine_held(w->engine, due[i].partition) &&
-            !decided(w, due[i].id.s)) {
+        if (engine_owns(w->engine, due[i].partition) && !decided(w, due[i].id.s)) {
             rc = claim_one(w, &due[i], ret_claimed, err);
         }
     }

@@ -283,6 +283,8 @@ baton_code restore_facts(struct worker *w, struct baton_error *err);
 /* Folds one record of the turn log into the store (inside a transaction). */
 baton_code restore_one(struct worker *w, int32_t partition, const struct log_record *record,
                        struct baton_error *err);
+/* Sets when each queued turn of a partition may start: as its record says, or never while the service is paused. */
+baton_code restore_dues(struct worker *w, int32_t partition, bool paused, struct baton_error *err);
 /* When a queued turn may start, on the monotonic clock: not_before - now, within 0..delay_ms. */
 struct mono_ms due_of(const struct turn_record *record);
 
@@ -353,6 +355,7 @@ struct worker {
     size_t cap_foreign;
     struct turn_id *unstarted; /* claims of the last boot that the store never had: they never ran */
     size_t n_unstarted;
+    bool paused[LOG_PARTITIONS_MAX];  /* by the owner's note: neither handoffs nor queued attempts start */
     bool dropped[LOG_PARTITIONS_MAX]; /* the image of this partition is not what an older boot saw */
 
     bool stopping;

@@ -271,10 +271,16 @@ baton_code operate_restore(struct worker *w, int32_t partition, struct baton_err
             json_free(doc);
         }
     }
-    if (rc == BATON_OK && engine_owns(w->engine, partition)) {
-        engine_hold(w->engine, partition, paused);
-    }
     buf_done(&value);
+    if (rc != BATON_OK || !engine_owns(w->engine, partition)) {
+        return rc;
+    }
+    engine_hold(w->engine, partition, paused);
+    if (paused != w->paused[partition]) {
+        w->paused[partition] = paused;
+        diag_line(DIAG_info, paused ? "service.paused" : "service.resumed", D_INT("partition", partition));
+        rc = restore_dues(w, partition, paused, err);
+    }
     return rc;
 }
 

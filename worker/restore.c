@@ -330,7 +330,51 @@ baton_code restore_end(struct worker *w, int32_t partition, struct baton_error *
     }
     rc = store_commit(w->store, err);
     w->facts_due = true;
+    w->paused[partition] = false; /* dues are as the records say; a note may say otherwise */
     return rc == BATON_OK ? operate_restore(w, partition, err) : rc;
+}
+
+static baton_code set_due(struct worker *w, const struct turn_id *id, bool paused, struct baton_error *err)
+{
+    struct turn_record record;
+    struct mono_ms due = {INT64_MAX};
+    bool found = false;
+
+    baton_code rc = store_turn_get(w->store, id->s, &found, &record, NULL, NULL, err);
+    if (rc != BATON_OK || !found) {
+        return rc;
+    }
+    if (!paused) {
+        due = due_of(&record);
+    }
+    turn_record_done(&record);
+    return store_due_set(w->store, id->s, due, err);
+}
+
+baton_code restore_dues(struct worker *w, int32_t partition, bool paused, struct baton_error *err)
+{
+    struct store_open_turn open[PAGE];
+    struct turn_id after = {""};
+    size_t count = 0;
+
+    baton_code rc = store_begin(w->store, __func__, err);
+    if (rc != BATON_OK) {
+        return rc;
+    }
+    do {
+        rc = store_turns_open(w->store, partition, after.s, open, PAGE, &count, err);
+        for (size_t i = 0; rc == BATON_OK && i < count; i++) {
+            if (open[i].state == TURN_queued) {
+                rc = set_due(w, &open[i].id, paused, err);
+            }
+            after = open[i].id;
+        }
+    } while (rc == BATON_OK && count == PAGE);
+    if (rc != BATON_OK) {
+        store_rollback(w->store);
+        return rc;
+    }
+    return store_commit(w->store, err);
 }
 
 static baton_code judge_fact(struct worker *w, const struct recorded_end *end, struct baton_error *err)

@@ -279,11 +279,6 @@ void engine_hold(struct engine *engine, int32_t partition, bool hold)
     engine->parts[partition].held = hold;
 }
 
-bool engine_held(const struct engine *engine, int32_t partition)
-{
-    return partition >= 0 && partition < LOG_PARTITIONS_MAX && engine->parts[partition].held;
-}
-
 void engine_again(struct engine *engine)
 {
     engine->work = true;

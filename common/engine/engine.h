@@ -107,7 +107,6 @@ void engine_restore_from(struct engine *engine, int64_t next);
 void engine_capacity(struct engine *engine, size_t records);
 /* A partition whose first input is not read (paused); control goes on. */
 void engine_hold(struct engine *engine, int32_t partition, bool hold);
-bool engine_held(const struct engine *engine, int32_t partition);
 /* There is more to do: the next round comes without waiting. */
 void engine_again(struct engine *engine);
 /* Stops reading the first input at all (a clean stop). */

@@ -46,7 +46,7 @@ static baton_code configure(struct db *db, enum db_mode mode, struct baton_error
      * only taken as it is needed), and the write-ahead log gathers more of such pages than by default before they go
      * to the file.
      */
-    static const char settings[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+    static const char settings[] = "PRAGMA synchronous = FULL;"
                                    "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"
                                    "PRAGMA cell_size_check = ON; PRAGMA cache_size = -8192;"
                                    "PRAGMA mmap_size = 0; PRAGMA wal_autocheckpoint = 4000;";
@@ -95,6 +95,11 @@ baton_code db_open(struct db *db, const char *path, enum db_mode mode, const cha
         db_close(db);
     }
     return rc;
+}
+
+baton_code db_use_wal(struct db *db, struct baton_error *err)
+{
+    return db_script(db, "write-ahead log", "PRAGMA journal_mode = WAL", err);
 }
 
 void db_close(struct db *db)

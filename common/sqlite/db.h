@@ -36,11 +36,13 @@ struct db {
 enum db_mode { DB_create, DB_existing, DB_readonly };
 
 /*
- * Opens: 0600, journal WAL, synchronous FULL, foreign keys, defensive, no trusted schema, no extension, no
+ * Opens: 0600, synchronous FULL, foreign keys, defensive, no trusted schema, no extension, no
  * ATTACH. Nothing else about the file is checked here. The strings are borrowed for the life of db.
  */
 baton_code db_open(struct db *db, const char *path, enum db_mode mode, const char *const *sql,
                    const char *const *names, size_t n_stmts, struct baton_error *err);
+/* Turns the write-ahead log on. This writes into the file, so its owner looks first whether the file is his. */
+baton_code db_use_wal(struct db *db, struct baton_error *err);
 void db_close(struct db *db);
 
 /* The table of SQLite's results: what kind of trouble it is (FIELD F05). */

@@ -73,6 +73,9 @@ baton_code store_migrate(struct db *db, struct baton_error *err)
 {
     int64_t version = 0;
     baton_code rc = store_version_check(db, &version, err);
+    if (rc == BATON_OK) {
+        rc = db_use_wal(db, err);
+    }
     while (rc == BATON_OK && version < STORE_VERSION) {
         rc = migrate_one(db, version++, err);
     }

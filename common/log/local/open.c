@@ -166,6 +166,9 @@ static baton_code check_content(struct local_conn *conn, struct baton_error *err
     if (rc == BATON_OK) {
         rc = file_version(&conn->db, &version, err);
     }
+    if (rc == BATON_OK) {
+        rc = db_use_wal(&conn->db, err);
+    }
     if (rc == BATON_OK && version < file_version_now()) {
         rc = in_transaction(conn, err);
     }
@@ -213,6 +216,7 @@ baton_code local_log_create(const char *path, struct baton_error *err)
 {
     struct local_log *log = NULL;
     struct local_conn *conn = NULL;
+    bool empty = false;
     baton_code rc;
 
     if (!make_parents(path)) {
@@ -225,7 +229,12 @@ baton_code local_log_create(const char *path, struct baton_error *err)
     }
     if ((rc = make_file(path, err)) == BATON_OK && (rc = file_check_place(path, err)) == BATON_OK &&
         (rc = local_conn_take(log, &conn, err)) == BATON_OK) {
-        rc = in_transaction(conn, err);
+        if ((rc = file_is_empty(&conn->db, &empty, err)) == BATON_OK && empty) {
+            rc = db_use_wal(&conn->db, err);
+        }
+        if (rc == BATON_OK) {
+            rc = in_transaction(conn, err);
+        }
         local_conn_close(conn);
     }
     log_free(log);
