@@ -3,10 +3,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "common/base/quantity.h"
 #include "topics/catalogue.h"
 
 static const struct golden {
@@ -64,6 +66,38 @@ static void test_d14_the_longest_name_fits(void **state)
     assert_true(strlen(name.s) <= 249); /* Kafka's limit */
 }
 
+/* TOPICS.md has a row for each kind, with the name, cleanup, times, size and text of the list. */
+static void test_the_document_is_the_list(void **state)
+{
+    (void)state;
+    char path[1024];
+    char page[16384];
+    snprintf(path, sizeof(path), "%.*s/../../../topics/TOPICS.md",
+             (int)(strrchr(__FILE__, '/') - __FILE__), __FILE__);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t len = fread(page, 1, sizeof(page) - 1, file);
+    fclose(file);
+    page[len] = '\0';
+    for (int kind = 0; kind < TOPIC_COUNT; kind++) {
+        char row[512];
+        struct log_topic topic;
+        const char *service = topic_kind_of_service((enum topic_kind)kind) ? "<service>" : NULL;
+        struct topic_name name = topic_name((enum topic_kind)kind, "<prefix>", service);
+        topic_settings((enum topic_kind)kind, name.s, 4, &topic);
+        snprintf(row, sizeof(row), "| `%s` | %s | %s | %s | %zu KiB | %s |", name.s,
+                 topic_kind_word((enum topic_kind)kind),
+                 topic.cleanup == LOG_CLEANUP_compact ? "compact" : "delete",
+                 topic.cleanup == LOG_CLEANUP_compact ? "newest of each key"
+                 : topic.retention_ms < 0             ? "no limit"
+                                                      : quantity_duration_text(topic.retention_ms).s,
+                 topic.record_bytes_max / 1024, topic_kind_text((enum topic_kind)kind));
+        if (strstr(page, row) == NULL) {
+            fail_msg("topics/TOPICS.md has not the row\n%s", row);
+        }
+    }
+}
+
 static void test_what_differs_is_said(void **state)
 {
     (void)state;
@@ -99,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden_names_and_settings),
         cmocka_unit_test(test_d14_the_longest_name_fits),
+        cmocka_unit_test(test_the_document_is_the_list),
         cmocka_unit_test(test_what_differs_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
