@@ -260,9 +260,9 @@ def test_x13_times_that_cannot_be(host, watch):
 
 @pytest.fixture
 def passing(fresh):
-    """beta receives; alpha may pass reviewer turns to it."""
-    host = fresh.configure({"alpha": None, "beta": None, "gamma": None},
-                           roles={"reviewer": {"chain": ["alpha", "beta"]}})
+    """beta receives; alpha may pass reviewer turns to it, delta too; gamma may not."""
+    host = fresh.configure({"alpha": None, "beta": None, "gamma": fresh.service(roles=["owner"]), "delta": None},
+                           roles={"reviewer": {"chain": ["alpha", "delta", "beta"]}})
     host.worker("beta")
     return host
 
@@ -305,14 +305,14 @@ def test_x16_a_pass_that_was_altered(passing, field):
     watch = Watch(host, "beta")
     members = host.turn()
     words = a_pass(host, members).split(" ")
-    words[field] = {7: "quota", 8: proof.now(-60)}.get(field, str(int(words[field]) + 1) if field != 7 else "quota")
+    words[field] = {7: "quota", 8: proof.now(-60)}.get(field) or str(int(words[field]) + 1)
     watch.refused(passed(host, members, " ".join(words)), "bad_signature")
 
 
 @pytest.mark.parametrize("how, code", [
     ("another signs", ("bad_signature", "not_permitted")), ("no right for the role", "not_permitted"),
-    ("no right for the edge", "not_permitted"), ("no pass at all", "wrong_service"), ("to another", "wrong_service"),
-    ("gap", ("wrong_service", "invalid_envelope")), ("falling attempts", "invalid_envelope"), ("nine", ("invalid_envelope", "bad_signature", "record_too_large")),
+    ("no right for the edge", "not_permitted"), ("no pass at all", "wrong_service"), ("to another", "not_permitted"),
+    ("gap", "wrong_service"), ("no right, with a gap", "not_permitted"), ("falling attempts", "invalid_envelope"), ("nine", ("invalid_envelope", "bad_signature", "record_too_large")),
     ("of another turn", "bad_signature")])
 def test_x14_x15_chains_that_do_not_hold(passing, how, code):
     host = passing
@@ -325,7 +325,8 @@ def test_x14_x15_chains_that_do_not_hold(passing, how, code):
         "no right for the edge": lambda: [a_pass(host, members, come_from="gamma", signer=host.key("gamma"))],
         "no pass at all": lambda: [],
         "to another": lambda: [a_pass(host, members, to="gamma")],
-        "gap": lambda: [a_pass(host, members, come_from="gamma", signer=host.key("gamma"))],
+        "gap": lambda: [a_pass(host, members, come_from="delta", signer=host.key("delta"))],
+        "no right, with a gap": lambda: [a_pass(host, members, come_from="gamma", signer=host.key("gamma"))],
         "falling attempts": lambda: [a_pass(host, members, attempt=3), a_pass(host, members, attempt=2)],
         "nine": lambda: [a_pass(host, members, attempt=n + 2) for n in range(9)],
         "of another turn": lambda: [a_pass(host, host.turn(task="t-other"))],

@@ -273,7 +273,7 @@ def test_refusals_touch_neither_log_nor_store(waiting):
                   ["publish", "--service", "alpha", "--role", "owner", "--task", "t", "--summary", ""],
                   ["turns", "show", "f" * 32], ["turns", "list", "--state", "nonsense"],
                   ["turns", "cancel", turn], ["dlq", "replay", "x"], ["dlq", "show", "x"],
-                  ["worker", "--service", "nope"], ["keys", "revoke", "0" * 16]):
+                  ["worker", "--service", "nope"], ["keys", "revoke", "nonsense"], ["keys", "retire", "0" * 16]):
         done = host.run(*words)
         assert done.status != 0, done
     assert content() == before

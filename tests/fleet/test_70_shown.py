@@ -116,10 +116,12 @@ def test_x31_a_process_with_a_key_is_not_dumped(host):
             open(f"/proc/{worker.pid}/mem", "rb").close()
 
 
-def test_p99_a_summary_is_shown_as_plain_text(host):
-    turn = host.published("alpha", "owner", "t-1", "--summary", "<script>alert(1)</script> | a | b |")
+def test_p99_text_of_agents_is_shown_as_plain_text(host):
+    """P-99: what looks like markup is text, and stays what it is."""
+    host.plan(default=[{"summary": "<script>alert(1)</script> | a | b |"}])
+    turn = host.published()
     host.drain()
-    assert "<script>" in host.run("turns", "show", turn).ok().out
+    assert "<script>alert(1)</script> | a | b |" in host.run("turns", "show", turn).ok().out
 
 
 def test_r17_the_log_names_what_a_person_asks_for(host):

@@ -31,7 +31,7 @@ def test_a_thousand_turns_every_one_accounted_for(fresh):
     """1,000 turns over two services, with every kind of failure, while workers die and come: I1 to I5 hold."""
     host = fresh.configure({"alpha": fresh.service(parallel=8), "beta": fresh.service(parallel=8)},
                            retry={"first": "20ms", "factor": 2, "max": "200ms", "jitter": 0.2, "each_service": 3, "max_wait": "15m"},
-                           circuit={"after": 1000000, "for": "30s", "probe": "15s"})
+                           circuit={"after": 1000, "for": "30s", "probe": "15s"})
     seed = int(time.time())
     print("seed", seed)
     chance = random.Random(seed)
@@ -117,13 +117,13 @@ def small_disk(tmp_path):
 
 def fill(folder):
     path = os.path.join(folder, "ballast")
-    with open(path, "wb") as file:
-        try:
-            while True:
-                file.write(b"x" * 4096)
-                file.flush()
-        except OSError:
-            pass
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        while True:
+            os.write(handle, b"x" * 4096)
+    except OSError:
+        pass
+    os.close(handle)
     return path
 
 
@@ -203,7 +203,6 @@ def test_a_writer_that_holds_the_log_delays_and_does_not_break(host):
 @pytest.mark.heavy
 def test_a_log_file_from_elsewhere_is_another_cluster(host):
     """A checkpoint of another log is not believed: the image is read anew."""
-    host.worker("alpha", "w1").stop()
     turn = host.published("alpha", "owner", "t-1")
     host.drain("alpha", "w1")
     folder = os.path.join(host.dir, "data")

@@ -69,8 +69,11 @@ class Done:
         assert self.code == code, f"{code} expected: {self}"
         return self
 
+    def __repr__(self):
+        return str(self)
+
     def __str__(self):
-        return f"{' '.join(self.argv[1:])}\n  status {self.status}\n  out: {self.out[-3000:]}\n  err: {self.err[-3000:]}"
+        return f"{' '.join(self.argv[1:])[:500]}\n  status {self.status}\n  out: {self.out[-3000:]}\n  err: {self.err[-3000:]}"
 
 
 class Worker:
@@ -317,6 +320,8 @@ class Host:
                 file.write(text)
         with open(os.path.join(folder, f"{name}.{key.id}.pem"), "wb") as file:
             file.write(key.public_pem())
+        if any(worker.alive for worker in self.workers):
+            time.sleep(1.1)  # a worker reads the folder again once a second at most
 
     def turn(self, role="reviewer", task="t-forged", service="alpha", origin=None, **more):
         return proof.turn(self.fleet, origin or self.identity, service, role, task, **more)

@@ -27,9 +27,9 @@ def sha256(data):
     return hashlib.sha256(data).digest()
 
 
-def now(offset=0.0):
-    """RFC 3339 UTC with milliseconds, so many seconds from now."""
-    at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=offset)
+def now(offset=0.0, base=None):
+    """RFC 3339 UTC with milliseconds, so many seconds from now (or from a base)."""
+    at = (base or datetime.datetime.now(datetime.timezone.utc)) + datetime.timedelta(seconds=offset)
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
 
 
@@ -120,13 +120,14 @@ def turn_id(fleet, turn):
     return sha256(b"BATON-TURN-1\0" + b"".join(lp(part) for part in parts)).hex()[:32]
 
 
-def turn(fleet, origin, service, role, task_id, created=0.0, life=7 * DAY, drop=(), **more):
+def turn(fleet, origin, service, role, task, created=0.0, life=7 * DAY, drop=(), **more):
     """The members of a turn as a dictionary, its id computed; `more` replaces and adds, then drops."""
+    base = datetime.datetime.now(datetime.timezone.utc)
     members = {
         "version": 1, "turn_id": "", "origin": origin, "service": service, "role": role,
-        "task_id": task_id, "task_rev": 0, "run_id": "", "epoch": 0, "intent": "review",
-        "key": secrets.token_hex(8), "parent": "", "created_at": now(created),
-        "expires_at": now(created + life), "summary": "A forged turn", "data": {},
+        "task_id": task, "task_rev": 0, "run_id": "", "epoch": 0, "intent": "review",
+        "key": secrets.token_hex(8), "parent": "", "created_at": now(created, base),
+        "expires_at": now(created + life, base), "summary": "A forged turn", "data": {},
         "payload": {"media_type": "text/plain", "text": "hello"},
     }
     members.update({name: value for name, value in more.items() if name != "turn_id"})
