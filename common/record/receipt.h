@@ -34,7 +34,8 @@ struct receipt {
     bool proven;     /* proof verified, or proof: off */
     struct turn *turn;          /* handoff: present when code is ok */
     struct control *control;    /* control record: present when code is ok */
-    const struct trust_principal *signer; /* NULL with proof: off and an unknown key */
+    /* Borrowed from the receiver's trust; NULL with proof: off and an unknown key. */
+    const struct trust_principal *signer;
     struct key_id key_id;       /* "" where unsigned */
     char *signature;            /* value of baton-sig; NULL where unsigned */
     struct pass passes[PASSES_MAX];

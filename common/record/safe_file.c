@@ -51,7 +51,7 @@ static baton_code check_owner_and_mode(const char *path, const struct stat *st, 
     return BATON_OK;
 }
 
-baton_code safe_folder_check(const char *path, struct baton_error *err)
+baton_code safe_folder_check(const char *path, enum safe_kind kind, struct baton_error *err)
 {
     struct stat st;
     if (stat(path, &st) != 0) {
@@ -64,6 +64,9 @@ baton_code safe_folder_check(const char *path, struct baton_error *err)
     }
     if (!S_ISDIR(st.st_mode)) {
         return unsafe(path, "is no folder", "name the folder in the configuration", err);
+    }
+    if (kind == SAFE_secret && (st.st_mode & S_ISVTX) != 0) {
+        st.st_mode &= ~(mode_t)022;
     }
     return check_owner_and_mode(path, &st, SAFE_public, err);
 }

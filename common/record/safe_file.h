@@ -16,8 +16,13 @@ enum safe_kind {
     SAFE_secret, /* that, and readable by nobody else; by a group only if root owns it */
 };
 
-/* key_unsafe, bad_config (no folder), service_unavailable (cannot be looked at). */
-baton_code safe_folder_check(const char *path, struct baton_error *err);
+/*
+ * A folder of root's or mine that nobody else can write. For a folder of secrets the sticky bit
+ * suffices (mounted secrets have it): others may add names there, but not replace a file, and a
+ * file of theirs is refused itself. key_unsafe, bad_config (no folder), service_unavailable (cannot
+ * be looked at).
+ */
+baton_code safe_folder_check(const char *path, enum safe_kind kind, struct baton_error *err);
 /*
  * Reads a regular file, following links, of at most max bytes; fills ret_bytes (of max + 1 bytes)
  * and a NUL behind. key_unsafe, key_not_found (no such file), bad_config (too large),

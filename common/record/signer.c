@@ -5,6 +5,7 @@
 #include "common/base/text.h"
 #include "common/record/keyfile.h"
 #include "common/record/proof.h"
+#include "common/record/safe_file.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -47,7 +48,12 @@ baton_code signer_load(const char *keys_dir, const char *principal, struct signe
         return baton_fail(err, BATON_E_no_memory, "no memory for a key");
     }
     memcpy(signer->principal, principal, len + 1);
-    rc = keyfile_read_private(path, &signer->pair, err);
+    rc = safe_folder_check(keys_dir, SAFE_secret, err);
+    if (rc == BATON_OK) {
+        rc = keyfile_read_private(path, &signer->pair, err);
+    } else if (rc == BATON_E_bad_config) {
+        rc = BATON_E_key_not_found; /* no folder: no key */
+    }
     if (rc == BATON_E_key_not_found) {
         rc = baton_fail(
             err, BATON_E_unauthenticated,

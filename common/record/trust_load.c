@@ -423,7 +423,7 @@ static baton_code load(struct loading *l, const char *dir, struct baton_error *e
     if ((t->dir = strdup(dir)) == NULL) {
         return baton_fail(err, BATON_E_no_memory, "no memory for the trust folder");
     }
-    if ((rc = safe_folder_check(dir, err)) != BATON_OK) {
+    if ((rc = safe_folder_check(dir, SAFE_public, err)) != BATON_OK) {
         return rc;
     }
     /* Stamped before reading: what changes meanwhile is seen as a change later. */

@@ -405,6 +405,24 @@ static void x30_private_key_of_another_user(void **state)
     assert_int_equal(load_key(box, "claude", &err), BATON_E_key_unsafe);
 }
 
+static void x30_folder_of_keys_writable_by_others(void **state)
+{
+    struct box *box = *state;
+    struct baton_error err;
+    static const struct {
+        mode_t mode;
+        baton_code code;
+    } rows[] = {{0770, BATON_E_key_unsafe}, {0702, BATON_E_key_unsafe}, {0777, BATON_E_key_unsafe},
+                {01777, BATON_OK},          {0755, BATON_OK},           {0700, BATON_OK}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        assert_int_equal(chmod(box->keys, rows[i].mode), 0);
+        assert_int_equal(load_key(box, "claude", &err), rows[i].code);
+    }
+    struct signer *signer = NULL;
+    assert_int_equal(signer_load("/nowhere/at/all", "claude", &signer, &err),
+                     BATON_E_unauthenticated);
+}
+
 static void private_keys_that_are_missing_or_broken(void **state)
 {
     struct box *box = *state;
@@ -481,6 +499,7 @@ int main(void)
         T(x30_private_keys_open_to_others),
         T(x30_private_keys_that_are_no_files),
         T(x30_private_key_of_another_user),
+        T(x30_folder_of_keys_writable_by_others),
         T(private_keys_that_are_missing_or_broken),
         T(x31_errors_hold_no_key),
         T(files_are_written_whole_or_not_at_all),
