@@ -209,7 +209,8 @@ struct foreign {
     int64_t seq;       /* of the newest renewal */
     int64_t read_to;   /* control topic's end when the deadline passed; -1: it has not */
 };
-void foreign_add(struct worker *w, int32_t partition, const struct turn_record *record);
+/* Starts the lease timer of such an attempt from now, unless it runs already. */
+void foreign_watch(struct worker *w, int32_t partition, const struct turn_record *record);
 void foreign_renewed(struct worker *w, const struct control *control);
 void foreign_remove(struct worker *w, const char *turn_id);
 void foreign_drop_all(struct worker *w);
@@ -278,6 +279,8 @@ void tell_clear(struct worker *w);
 baton_code restore_begin(struct worker *w, const struct engine_event *event, struct baton_error *err);
 baton_code restore_fold(struct worker *w, const struct engine_event *event, struct baton_error *err);
 baton_code restore_end(struct worker *w, int32_t partition, struct baton_error *err);
+/* Every turn that runs gets its continuation again: w->reopen. */
+baton_code restore_again(struct worker *w, struct baton_error *err);
 /* Facts of attempts that the log does not show claimed are forgotten, those of others' partitions reported. */
 baton_code restore_facts(struct worker *w, struct baton_error *err);
 /* Folds one record of the turn log into the store (inside a transaction). */
@@ -338,6 +341,7 @@ struct worker {
     struct verify *signing; /* helpers for signatures */
     struct mono_ms trust_read; /* when it was read last */
     bool trust_failed;         /* and could not be */
+    struct mono_ms trust_seen; /* when it was looked at last: a revocation needs no other sign */
     struct executor_env **envs; /* one for each profile */
     struct mono_ms envs_read;
 
@@ -363,6 +367,7 @@ struct worker {
     bool killed;    /* what ran was told to end */
     bool ready_told;
     bool facts_due; /* the assignment has changed: look at every fact */
+    bool reopen;    /* what was decided about turns that run was dropped, or could not be decided: look again */
     bool blocked;   /* the store could not be written: nothing is decided */
     struct mono_ms stop_asked;
     struct mono_ms store_wait; /* blocked: until the next try */

@@ -352,7 +352,10 @@ static void read_wake(struct worker *w)
             (void)worker_reload_trust(w, false);
         }
     }
-    if (n == 0) {
+    if (n == 0 && w->engine != NULL) {
+        engine_ignore_wake(w->engine); /* it stays readable for ever */
+    }
+    if (n == 0 && !w->stopping) {
         ask_stop(w); /* whoever could have told us is gone */
     }
 }
@@ -391,7 +394,7 @@ static bool drained(struct worker *w)
 {
     bool any = false;
     struct mono_ms at;
-    return settled(w) && w->n_foreign == 0 && engine_drained(w->engine) &&
+    return settled(w) && !w->reopen && w->n_foreign == 0 && engine_drained(w->engine) &&
            store_next_due(w->store, &any, &at, NULL) == BATON_OK && !any;
 }
 
@@ -508,6 +511,16 @@ static struct mono_ms next_time(const struct worker *w)
     return until;
 }
 
+/* A key that was revoked since is not believed a second later. */
+static void watch_trust(struct worker *w)
+{
+    const struct mono_ms now = mono_now();
+    if (now.v - w->trust_seen.v >= TRUST_RELOAD_MS) {
+        w->trust_seen = now;
+        (void)worker_reload_trust(w, true);
+    }
+}
+
 static baton_code handle(struct worker *w, const struct engine_event *event, struct baton_error *err)
 {
     baton_code rc = BATON_OK;
@@ -533,6 +546,7 @@ static baton_code handle(struct worker *w, const struct engine_event *event, str
         round_moved(w, event);
         break;
     case ENGINE_tick:
+        watch_trust(w);
         rc = round_tick(w, err);
         if (rc == BATON_OK && !w->blocked) {
             rc = retention_tick(w, err);
