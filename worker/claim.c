@@ -350,6 +350,7 @@ baton_code claim_resume(struct worker *w, int32_t partition, struct turn_record 
             settle_park(w, partition, take_record, false, code, note, NULL);
         } else {
             turn_record_done(take_record);
+            w->reopen = true;
         }
         receipt_done(&receipt);
         return BATON_OK;

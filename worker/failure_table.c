@@ -12,21 +12,30 @@
 
 /* What the present series of tries at this service has used up. */
 struct series {
-    int failed; /* attempts that the provider refused */
+    int retries; /* provider failures that were followed by a try with the same profile */
     const char *profile; /* of the newest attempt */
 };
+
+/* Did the provider say no to it? One that never started did not get as far. */
+static bool refused(const struct attempt *attempt)
+{
+    return attempt->has_class && failure_counts_in(attempt->class) == COUNTER_failures &&
+           attempt->started_at.v != 0;
+}
 
 static struct series series_of(const struct config_service *service, const struct turn_record *record)
 {
     struct series series = {0, service->profiles[0].name.s};
+    const struct attempt *before = NULL;
     for (size_t i = 0; i < record->n_attempts; i++) {
         const struct attempt *attempt = &record->attempts[i];
         if (attempt->no < record->since || strcmp(attempt->service.s, service->name.s) != 0) {
             continue;
         }
-        if (attempt->has_class && failure_counts_in(attempt->class) == COUNTER_failures) {
-            series.failed++;
+        if (before != NULL && refused(before) && strcmp(before->profile.s, attempt->profile.s) == 0) {
+            series.retries++; /* the other profile would have been a rotation */
         }
+        before = attempt;
         series.profile = attempt->profile.s;
     }
     return series;
@@ -86,8 +95,6 @@ struct next_step failure_next(const struct config *config, const struct config_s
     const struct backoff backoff = {config->retry.first_ms, config->retry.factor,
                                     config->retry.max_ms, config->retry.jitter};
     const bool loss = failure_counts_in(class) == COUNTER_losses;
-    /* Every failure of the series led to a retry or to a rotation; the newest one is being decided. */
-    const int retries = series.failed - (int)record->n_tried - (loss ? 0 : 1);
     struct next_step step = {NEXT_park, 0, series.profile, park_code(class)};
 
     if (!budget_left(config, record, &step.code)) {
@@ -98,13 +105,13 @@ struct next_step failure_next(const struct config *config, const struct config_s
         switch (actions->list[i]) {
         case ACTION_retry:
             if (retry_after_ms > config->retry.max_wait_ms ||
-                (!loss && retries >= config->retry.each_service)) {
+                (!loss && series.retries >= config->retry.each_service)) {
                 break;
             }
             step.kind = NEXT_retry;
             if (class != FAILURE_lost) { /* nobody refused anything: go on at once */
                 step.delay_ms = backoff_delay_drawn_ms(
-                    &backoff, loss ? record->losses : retries + 1, retry_after_ms, draw);
+                    &backoff, loss ? record->losses : series.retries + 1, retry_after_ms, draw);
             }
             return step;
         case ACTION_rotate:

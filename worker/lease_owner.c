@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void foreign_add(struct worker *w, int32_t partition, const struct turn_record *record)
+static void foreign_add(struct worker *w, int32_t partition, const struct turn_record *record)
 {
     foreign_remove(w, record->id.s);
     if (w->n_foreign == w->cap_foreign) {
@@ -41,6 +41,15 @@ static struct foreign *find(struct worker *w, const char *turn_id)
         }
     }
     return NULL;
+}
+
+void foreign_watch(struct worker *w, int32_t partition, const struct turn_record *record)
+{
+    const struct foreign *foreign = find(w, record->id.s);
+    if (foreign == NULL || foreign->attempt != record->attempt ||
+        strcmp(foreign->boot.s, record->lease_boot.s) != 0) {
+        foreign_add(w, partition, record);
+    }
 }
 
 void foreign_renewed(struct worker *w, const struct control *control)

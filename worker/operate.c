@@ -105,7 +105,10 @@ baton_code operate_early_cancel(struct worker *w, int32_t partition, const struc
 
     early_cancel_key(record->id.s, "", prefix, sizeof(prefix));
     baton_code rc = store_notes(w->store, partition, prefix, &notes, &count, err);
-    for (size_t i = 0; rc == BATON_OK && i < count; i++) {
+    /* Outcomes cannot be written: the handoff waits, and its notes are judged when it is taken, not before. */
+    const bool wait = rc == BATON_OK && count > 0 && !can_tell(w);
+    *ret_cancelled = *ret_cancelled || wait;
+    for (size_t i = 0; rc == BATON_OK && !wait && i < count; i++) {
         struct json_doc *doc = NULL;
         char by[ID_MAX + 1] = "";
         char reason[1100] = "";

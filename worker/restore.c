@@ -98,12 +98,11 @@ static baton_code note_unstarted(struct worker *w, int32_t partition, const stru
     return BATON_OK;
 }
 
-static bool take_unstarted(struct worker *w, const char *turn_id)
+static bool is_unstarted(const struct worker *w, const struct turn_record *record)
 {
     for (size_t i = 0; i < w->n_unstarted; i++) {
-        if (strcmp(w->unstarted[i].s, turn_id) == 0) {
-            w->unstarted[i] = w->unstarted[--w->n_unstarted];
-            return true;
+        if (strcmp(w->unstarted[i].s, record->id.s) == 0) {
+            return strcmp(record->lease_boot.s, store_previous_boot(w->store)) == 0;
         }
     }
     return false;
@@ -192,28 +191,24 @@ static baton_code settle_old_boot(struct worker *w, int32_t partition, struct tu
 {
     struct recorded_end end;
     bool found = false;
-    struct turn_id id = take_record->id;
     bool settled;
 
-    baton_code rc = store_end_get(w->store, id.s, take_record->attempt, take_record->lease_boot.s,
+    baton_code rc = store_end_get(w->store, take_record->id.s, take_record->attempt, take_record->lease_boot.s,
                                   &found, &end, err);
     if (rc != BATON_OK) {
         turn_record_done(take_record);
         return rc;
     }
-    foreign_add(w, partition, take_record); /* in case it cannot be decided now: tried again from there */
     if (found) {
         settled = settle_end(w, partition, take_record, &end);
         free(end.result);
     } else {
-        bool unstarted = take_unstarted(w, id.s);
+        bool unstarted = is_unstarted(w, take_record);
         settled = settle_lost(w, partition, take_record, !unstarted,
                               unstarted ? "the worker stopped before it was started"
                                         : "the worker stopped while it ran");
     }
-    if (settled) {
-        foreign_remove(w, id.s);
-    }
+    w->reopen = w->reopen || !settled;
     return BATON_OK;
 }
 
@@ -234,7 +229,7 @@ static baton_code continue_running(struct worker *w, int32_t partition, struct t
     if (strcmp(take_record->lease_worker.s, w->id.s) == 0) {
         return settle_old_boot(w, partition, take_record, err);
     }
-    foreign_add(w, partition, take_record);
+    foreign_watch(w, partition, take_record);
     turn_record_done(take_record);
     return BATON_OK;
 }
@@ -300,6 +295,39 @@ static void stop_if_not_current(struct live *live, void *arg)
         leases_drop(w->leases, live->record.id.s);
         lives_remove(&w->lives, live);
     }
+}
+
+/* A decision about a turn that runs was dropped, or could not be made: what the log shows is looked at again. */
+static baton_code reopen(struct worker *w, int32_t partition, struct baton_error *err)
+{
+    struct store_open_turn open[PAGE];
+    struct turn_id after = {""};
+    size_t count = 0;
+    baton_code rc;
+
+    do {
+        rc = store_turns_open(w->store, partition, after.s, open, PAGE, &count, err);
+        for (size_t i = 0; rc == BATON_OK && i < count; i++) {
+            if (open[i].state == TURN_running) {
+                rc = continue_open(w, partition, &open[i], err);
+            }
+            after = open[i].id;
+        }
+    } while (rc == BATON_OK && count == PAGE);
+    return rc;
+}
+
+baton_code restore_again(struct worker *w, struct baton_error *err)
+{
+    int32_t partitions[LOG_PARTITIONS_MAX];
+    size_t n = engine_partitions(w->engine, partitions);
+    baton_code rc = BATON_OK;
+
+    w->reopen = false;
+    for (size_t i = 0; rc == BATON_OK && i < n; i++) {
+        rc = reopen(w, partitions[i], err);
+    }
+    return rc;
 }
 
 baton_code restore_end(struct worker *w, int32_t partition, struct baton_error *err)

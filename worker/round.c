@@ -166,6 +166,13 @@ static baton_code fold_all(struct worker *w, struct baton_error *err)
     int64_t next[LOG_PARTITIONS_MAX] = {0};
     baton_code rc = BATON_OK;
 
+    /* Ends first: a decision of the same tick (a cancel, say) may be what they need not be kept for. */
+    for (size_t i = 0; rc == BATON_OK && i < w->n_arrived; i++) {
+        const struct recorded_end *end = &w->arrived[i].end;
+        rc = w->arrived[i].forget
+                 ? store_end_forget(w->store, end->turn.s, end->attempt, end->boot.s, err)
+                 : store_end_note(w->store, end, err);
+    }
     for (size_t i = 0; rc == BATON_OK && i < w->committed.count; i++) {
         struct decision *decision = &w->committed.list[i];
         rc = fold_decision(w, decision, err);
@@ -185,12 +192,6 @@ static baton_code fold_all(struct worker *w, struct baton_error *err)
         if (next[p] > 0) {
             rc = store_checkpoint_set(w->store, p, next[p], wall_now(), err);
         }
-    }
-    for (size_t i = 0; rc == BATON_OK && i < w->n_arrived; i++) {
-        const struct recorded_end *end = &w->arrived[i].end;
-        rc = w->arrived[i].forget
-                 ? store_end_forget(w->store, end->turn.s, end->attempt, end->boot.s, err)
-                 : store_end_note(w->store, end, err);
     }
     return rc;
 }
@@ -293,7 +294,8 @@ baton_code round_tick(struct worker *w, struct baton_error *err)
     }
     store_look(w->store);
     settle_ended(w);
-    if ((rc = foreign_expire(w, err)) != BATON_OK ||
+    if ((w->reopen && (rc = restore_again(w, err)) != BATON_OK) ||
+        (rc = foreign_expire(w, err)) != BATON_OK ||
         (w->facts_due && (rc = restore_facts(w, err)) != BATON_OK)) {
         return rc;
     }
@@ -324,6 +326,7 @@ static void clear_in_batch(struct worker *w)
 
 void round_drop(struct worker *w)
 {
+    w->reopen = w->reopen || w->batch.count > 0;
     decisions_clear(&w->batch);
     tell_clear(w);
     clear_in_batch(w);
@@ -340,6 +343,9 @@ baton_code round_commit(struct worker *w, struct baton_error *err)
     if (rc != BATON_OK || result != ENGINE_COMMITTED) {
         round_drop(w);
         return rc;
+    }
+    if (w->batch.count == 0 && w->batch.n_notes == 0) {
+        return BATON_OK; /* what the store could not take yet stays */
     }
     for (size_t i = 0; i < w->batch.count; i++) {
         w->batch.list[i].offset = engine_offset(w->engine, w->batch.list[i].put);

@@ -92,6 +92,7 @@ static bool fail(struct worker *w, int32_t partition, struct turn_record *record
     attempt_note(attempt, end->note);
     snprintf(profile, sizeof(profile), "%s", attempt->profile.s);
     if (end->uncounted) {
+        attempt->started_at = end->started_at; /* 0: it never did */
         step = uncounted_next(w, record, attempt, end->class);
     } else {
         if (failure_counts_in(end->class) == COUNTER_losses) {

@@ -521,6 +521,17 @@ static void watch_trust(struct worker *w)
     }
 }
 
+/* A restore that the store could not take is begun again, after a while. */
+static baton_code restored(struct worker *w, baton_code rc, const struct baton_error *err)
+{
+    if (baton_code_class(rc) != BATON_CLASS_retry) {
+        return rc;
+    }
+    round_drop(w);
+    engine_restore_again(w->engine, rc, err);
+    return BATON_OK;
+}
+
 static baton_code handle(struct worker *w, const struct engine_event *event, struct baton_error *err)
 {
     baton_code rc = BATON_OK;
@@ -534,13 +545,13 @@ static baton_code handle(struct worker *w, const struct engine_event *event, str
         read_wake(w);
         break;
     case ENGINE_restoring:
-        rc = restore_begin(w, event, err);
+        rc = restored(w, restore_begin(w, event, err), err);
         break;
     case ENGINE_fold:
-        rc = restore_fold(w, event, err);
+        rc = restored(w, restore_fold(w, event, err), err);
         break;
     case ENGINE_assigned:
-        rc = restore_end(w, event->partition, err);
+        rc = restored(w, restore_end(w, event->partition, err), err);
         break;
     case ENGINE_moved:
         round_moved(w, event);

@@ -284,6 +284,20 @@ void engine_again(struct engine *engine)
     engine->work = true;
 }
 
+void engine_restore_again(struct engine *engine, baton_code code, const struct baton_error *err)
+{
+    BATON_PRE(engine->phase == PHASE_between);
+    batch_clear(engine);
+    intake_rewind(engine);
+    ownership_start_over(engine);
+    engine_pause(engine, code, err, "store");
+}
+
+void engine_ignore_wake(struct engine *engine)
+{
+    engine->spec.wake_fd = -1;
+}
+
 void engine_stop_taking(struct engine *engine)
 {
     engine->stopping = true;

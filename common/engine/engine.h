@@ -103,12 +103,17 @@ baton_code engine_next(struct engine *engine, struct mono_ms until, struct engin
 /* ENGINE_restoring: where the store's image of this partition ends; LOG_OFFSET_NONE: read it whole. A value
  * outside of what is there is refused (contract): the caller has dropped its image then. */
 void engine_restore_from(struct engine *engine, int64_t next);
+/* The store could not take what was read (a full disk, say): wait, then restore every partition again; the batch is
+ * dropped. */
+void engine_restore_again(struct engine *engine, baton_code code, const struct baton_error *err);
 /* How many records of the first input the caller can take this round (set it at ENGINE_tick). */
 void engine_capacity(struct engine *engine, size_t records);
 /* A partition whose first input is not read (paused); control goes on. */
 void engine_hold(struct engine *engine, int32_t partition, bool hold);
 /* There is more to do: the next round comes without waiting. */
 void engine_again(struct engine *engine);
+/* Whoever wrote into wake_fd's pipe is gone: it is not looked at any more. */
+void engine_ignore_wake(struct engine *engine);
 /* Stops reading the first input at all (a clean stop). */
 void engine_stop_taking(struct engine *engine);
 
