@@ -302,6 +302,12 @@ static void print_text(const struct published *published, struct buf *out)
     }
 }
 
+/* Who is interrupted while waiting knows what to ask for later. */
+static void on_queued(void *arg, const struct published *published)
+{
+    command_note(arg, "turn %s is in the log; waiting for what becomes of it", published->turn_id.s);
+}
+
 static int run(struct command *cmd)
 {
     struct inputs inputs = {BUF_INIT, BUF_INIT};
@@ -318,6 +324,8 @@ static int run(struct command *cmd)
     if ((rc = command_config(cmd, &config, &err)) == BATON_OK &&
         (rc = publisher_open(config, &publisher, &err)) == BATON_OK &&
         (rc = request_of(cmd, &inputs, &request, &err)) == BATON_OK) {
+        request.queued = on_queued;
+        request.queued_arg = cmd;
         rc = publisher_publish(&publisher, &request, &published, &err);
     }
     if (rc != BATON_OK) {

@@ -259,6 +259,9 @@ static baton_code send(struct publisher *publisher, const struct publish_request
         rc = put(publisher, turn, topic.s, request->wait, published, err);
     }
     if (rc == BATON_OK && request->wait != PUBLISH_WAIT_none) {
+        if (request->queued != NULL) {
+            request->queued(request->queued_arg, published);
+        }
         rc = publish_wait_for(watch, turn, request->wait, request->timeout_ms, published, err);
     }
     outcome_watch_close(watch);

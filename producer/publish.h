@@ -35,6 +35,8 @@ enum publish_wait {
     PUBLISH_WAIT_end,   /* completed, parked or cancelled */
 };
 
+struct published; /* below */
+
 struct publish_request {
     const char *service;
     const char *role; /* a word: never guessed, never defaulted */
@@ -55,6 +57,9 @@ struct publish_request {
     const char *traceparent;   /* continues that trace if well-formed; NULL: a new one */
     enum publish_wait wait;
     int64_t timeout_ms; /* of the wait; 0: none beyond the publish itself */
+    /* Told once the record is in the log and the wait begins; may be NULL. */
+    void (*queued)(void *arg, const struct published *published);
+    void *queued_arg;
 };
 
 struct published {

@@ -1,0 +1,105 @@
+"""The example executor does real work on a patch, in every role."""
+import os
+import shutil
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+EXAMPLES = os.path.join(ROOT, "deploy", "examples")
+
+pytestmark = pytest.mark.skipif(not shutil.which("patch"), reason="the example executor needs patch(1)")
+
+
+@pytest.fixture
+def example(fresh):
+    """The service `example` with a tree to apply patches to."""
+    shutil.copytree(os.path.join(EXAMPLES, "project"), os.path.join(fresh.dir, "project"))
+    service = fresh.service(place="project")
+    service["executor"] = {"kind": "exec", "command": ["examples/review-patch"]}
+    return fresh.configure({"example": service})
+
+
+def end_of(host, role, patch, task="t-1"):
+    done = host.run("publish", "--service", "example", "--role", role, "--task", task, "--payload", "-", "--json", stdin=patch).ok()
+    host.drain("example")
+    shown = host.show(done.one["turn_id"])
+    assert shown["state"] == "completed", shown
+    assert shown["role"] == role
+    return shown["verdict"], shown["result"]
+
+
+def patch_of(name):
+    with open(os.path.join(EXAMPLES, name), "rb") as file:
+        return file.read()
+
+
+def tree(host):
+    found = {}
+    for name in sorted(os.listdir(os.path.join(host.dir, "project"))):
+        with open(os.path.join(host.dir, "project", name), "rb") as file:
+            found[name] = file.read()
+    return found
+
+
+def test_a_reviewer_finds_what_is_wrong_and_where(example):
+    before = tree(example)
+    verdict, result = end_of(example, "reviewer", patch_of("fix.diff"))
+    assert verdict == "changes"
+    assert any(item["text"] == "trailing white space" and item["file"] == "count.c" and item["line"] == 13
+               for item in result["items"]), result
+    if shutil.which("cc", path="/usr/local/bin:/usr/bin:/bin"):
+        assert any("longest" in item["text"] for item in result["items"]), result
+    assert tree(example) == before, "a scratch copy is patched, never the place"
+
+
+def test_a_reviewer_approves_what_holds(example):
+    verdict, result = end_of(example, "reviewer", patch_of("fix-2.diff"))
+    assert (verdict, result["items"]) == ("approve", [])
+
+
+@pytest.mark.parametrize("patch, verdict", [
+    (patch_of("fix-2.diff").replace(b" #include <ctype.h>", b" #include <other.h>"), "changes"),  # does not apply
+    (b"--- a/../../x\n+++ b/../../x\n@@ -0,0 +1 @@\n+x\n", "changes"),
+    (b"--- /dev/null\n+++ b/new.sh\n@@ -0,0 +1,2 @@\n+#!/bin/sh\n+if true; fi\n", "changes"),  # does not parse
+    (b"--- /dev/null\n+++ b/new.sh\n@@ -0,0 +1,2 @@\n+#!/bin/sh\n+true\n", "approve"),
+    (b"no patch at all", "needs_context"), (b"", "needs_context")])
+def test_what_a_reviewer_says_to(example, patch, verdict):
+    before = tree(example)
+    assert end_of(example, "reviewer", patch)[0] == verdict
+    assert tree(example) == before and not os.path.exists(os.path.join(example.dir, "x"))
+
+
+def test_an_owner_mends_what_can_be_mended(example):
+    verdict, result = end_of(example, "owner", patch_of("fix.diff"))
+    assert verdict in ("done", "done_with_concerns")
+    mended, = result["artifacts"]
+    assert "'\\n';\n" in mended["text"] and ";  \n" not in mended["text"]
+
+
+def test_an_arbiter_decides(example):
+    assert end_of(example, "arbiter", patch_of("fix.diff"))[0] == "proceed", "white space is not worth another round"
+    broken = patch_of("fix-2.diff").replace(b" #include <ctype.h>", b" #include <other.h>")
+    assert end_of(example, "arbiter", broken, "t-2")[0] == "revise"
+
+
+def test_a_provider_that_refuses_is_a_failed_attempt(example):
+    """Exit 77 of the provider is `auth`: the turn is parked with its role, and ends once it is mended."""
+    path = os.path.join(example.dir, "provider")
+    with open(path, "w", encoding="ascii") as file:
+        file.write("#!/bin/sh\n[ \"$PROVIDER_TOKEN\" = good ] || { echo 401 >&2; exit 77; }\n")
+    os.chmod(path, 0o755)
+    service = example.settings["services"]["example"]
+    service["executor"]["env"] = {"PROVIDER": {"value": path}}
+    service["profiles"] = [{"name": name, "env": {"PROVIDER_TOKEN": {"value": "bad"}}} for name in ("team", "backup")]
+    example.write(example.settings["services"])
+    turn = example.published("example", "reviewer", "t-1")
+    example.drain("example", "w1")
+    shown = example.show(turn)
+    assert shown["state"] == "parked" and [(one["profile"], one["class"]) for one in shown["attempts"]] == \
+        [("team", "auth"), ("backup", "auth")]
+    service["profiles"][0]["env"]["PROVIDER_TOKEN"] = {"value": "good"}
+    example.write(example.settings["services"])
+    assert example.run("dlq", "replay", turn, "--timeout", "0", "--json").ok().one["status"] == "queued"
+    example.drain("example", "w1")
+    shown = example.show(turn)
+    assert (shown["state"], shown["role"], len(shown["attempts"])) == ("completed", "reviewer", 3)
