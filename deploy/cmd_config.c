@@ -1,6 +1,6 @@
 /*
- * `baton config check | show`. Stands here because a check looks at configuration, trust and programs
- * together. Listed by deploy/baton.c.
+ * `baton config check | show`. Stands here because a check looks at configuration, trust and
+ * programs together. Listed by deploy/baton.c.
  */
 #include "deploy/verbs.h"
 
@@ -33,17 +33,20 @@ static int run_show(struct command *cmd)
     return 0;
 }
 
+/* clang-format off */
 static const struct command_option show_options[] = {
     {.name = "keys", .kind = OPTION_flag,
      .help = "Documents every key instead: type, default, range, meaning."},
 };
+/* clang-format on */
 
 static const struct baton_command cmd_config_show = {
     .name = "show",
     .summary = "print every key with its value and where it comes from",
     .usage = "[--json]\n--keys",
-    .description = "Values come from the default, the file, or --set. Secrets never appear: a file's "
-                   "path and a variable's name do.",
+    .description =
+        "Values come from the default, the file, or --set. Secrets never appear: a file's "
+        "path and a variable's name do.",
     .options = show_options,
     .n_options = COUNT_OF(show_options),
     .examples = "baton config show\n# what the keys mean\nbaton config show --keys\n",
@@ -65,8 +68,10 @@ static void lines_json(struct jsonw *w, const char *key, const struct buf *lines
     jsonw_end(w);
 }
 
-/* Does every service have a principal that may serve its roles? Not a mistake of the file: a warning. */
-static void check_rights(const struct config *config, const struct trust *trust, struct buf *warnings)
+/* Does every service have a principal that may serve its roles? Not a mistake of the file: a
+ * warning. */
+static void check_rights(const struct config *config, const struct trust *trust,
+                         struct buf *warnings)
 {
     for (size_t i = 0; i < config->n_services; i++) {
         const struct config_service *service = &config->services[i];
@@ -149,10 +154,11 @@ static const struct baton_command cmd_config_check = {
     .name = "check",
     .summary = "prove the configuration and the trust folder",
     .usage = "[--json]",
-    .description = "Reports every mistake at once, with line and column: unknown keys, values out of "
-                   "range, chains that do not end, services without a name that topics can have; and "
-                   "what is wrong in the trust folder. Programs that are not to be had on this host and "
-                   "rights that are missing are warnings.",
+    .description =
+        "Reports every mistake at once, with line and column: unknown keys, values out of "
+        "range, chains that do not end, services without a name that topics can have; and "
+        "what is wrong in the trust folder. Programs that are not to be had on this host and "
+        "rights that are missing are warnings.",
     .examples = "baton config check\nbaton config check --config /etc/baton/baton.yaml --json\n",
     .run = run_check,
 };
@@ -163,8 +169,9 @@ const struct baton_command cmd_config = {
     .name = "config",
     .summary = "check and show the configuration",
     .usage = "check|show",
-    .description = "The configuration is one file of YAML: --config FILE, else $BATON_CONFIG, else "
-                   "./baton.yaml, else /etc/baton/baton.yaml. --set KEY=VALUE goes before the file.",
+    .description =
+        "The configuration is one file of YAML: --config FILE, else $BATON_CONFIG, else "
+        "./baton.yaml, else /etc/baton/baton.yaml. --set KEY=VALUE goes before the file.",
     .subcommands = subcommands,
     .n_subcommands = COUNT_OF(subcommands),
     .examples = "baton config check\nbaton config show\n",

@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #define DISK_ENOUGH (256LL * 1024 * 1024)
-#define DISK_NONE (16LL * 1024 * 1024) /* the log cannot even be compacted any more */
+#define DISK_NONE (16LL * 1024 * 1024)    /* the log cannot even be compacted any more */
 #define CLOCK_EARLIEST_MS 1704067200000LL /* 2024-01-01: before this program was written */
 #define CLOCK_AHEAD_MS 60000
 #define WAITING_LONG_MS 60000
@@ -112,7 +112,8 @@ static void check_configuration(struct doctor *d)
           d->config->n_services, d->config->log == LOG_KIND_local ? "local" : "kafka");
     config_warnings(d->config, &warnings);
     found_lines(d, LEVEL_warn, BATON_OK,
-                "install the program, or correct services.….executor in the configuration", &warnings);
+                "install the program, or correct services.….executor in the configuration",
+                &warnings);
     buf_done(&warnings);
 }
 
@@ -159,7 +160,8 @@ static void check_proof(struct doctor *d)
         found(d, LEVEL_ok, BATON_OK, "", "required: every record is verified");
     } else {
         found(d, LEVEL_warn, BATON_OK, "set `proof: required` in the configuration",
-              "proof is off: records are not verified, whoever can write to the log can create turns");
+              "proof is off: records are not verified, whoever can write to the log can create "
+              "turns");
     }
 }
 
@@ -204,8 +206,8 @@ static void check_log(struct doctor *d)
     baton_code rc = log_open(d->config, &d->log, &err);
     if (rc != BATON_OK) {
         d->log = NULL;
-        found(d, LEVEL_error, rc, rc == BATON_E_service_unavailable ? "baton topics apply" : "", "%s",
-              err.text);
+        found(d, LEVEL_error, rc, rc == BATON_E_service_unavailable ? "baton topics apply" : "",
+              "%s", err.text);
     } else {
         found(d, LEVEL_ok, BATON_OK, "", "%s, %s", log_driver(d->log), log_cluster(d->log));
     }
@@ -231,8 +233,8 @@ static void check_topics(struct doctor *d)
             kept++;
             break;
         case PROVISION_create:
-            found(d, LEVEL_error, BATON_E_topic_missing, "baton topics apply", "topic %s is missing",
-                  step->name.s);
+            found(d, LEVEL_error, BATON_E_topic_missing, "baton topics apply",
+                  "topic %s is missing", step->name.s);
             break;
         case PROVISION_mend:
             found(d, LEVEL_error, BATON_E_topic_missing, "baton topics apply", "%s", step->text);
@@ -268,8 +270,9 @@ static void check_services(struct doctor *d)
         }
         snprintf(start, sizeof(start), "baton worker --service %s", service->name.s);
         if (view.n_workers == 0 && view.oldest_ms > WAITING_LONG_MS) {
-            found(d, LEVEL_warn, BATON_OK, start, "%s: %lld handoffs wait, the oldest for %s, and no "
-                                                  "worker runs",
+            found(d, LEVEL_warn, BATON_OK, start,
+                  "%s: %lld handoffs wait, the oldest for %s, and no "
+                  "worker runs",
                   service->name.s, (long long)view.lag,
                   quantity_duration_text(view.oldest_ms / 1000 * 1000).s);
         } else {
@@ -288,8 +291,8 @@ static bool on_store(void *arg, const struct store_place *place)
     struct baton_error err = {BATON_OK, ""};
     baton_code rc = store_check(place->dir, &summary, &findings, &err);
     if (rc != BATON_OK && findings.len == 0) {
-        found(d, LEVEL_error, rc, "stop its worker and move the file away: the log has it all", "%s",
-              err.text);
+        found(d, LEVEL_error, rc, "stop its worker and move the file away: the log has it all",
+              "%s", err.text);
     } else if (findings.len > 0) {
         found_lines(d, LEVEL_error, BATON_E_store_failed,
                     "stop its worker and move the file away: the log has it all", &findings);
@@ -351,7 +354,8 @@ static void check_clock(struct doctor *d)
     } else if (stat(d->config->path, &st) == 0 &&
                (int64_t)st.st_mtime * 1000 > now.v + CLOCK_AHEAD_MS) {
         found(d, LEVEL_warn, BATON_OK, "set the clock, and keep it by NTP",
-              "it is %s here, and %s was written later than that", wall_text(now).s, d->config->path);
+              "it is %s here, and %s was written later than that", wall_text(now).s,
+              d->config->path);
     } else {
         found(d, LEVEL_ok, BATON_OK, "", "%s", wall_text(now).s);
     }
@@ -362,12 +366,18 @@ static const struct {
     const char *name;
     void (*run)(struct doctor *d);
 } checks[] = {
-    {"configuration", check_configuration}, {"trust", check_trust},
-    {"keys", check_keys},                   {"proof", check_proof},
-    {"executors", check_executors},         {"guard", check_guard},
-    {"folders", check_folders},             {"disk", check_disk},
-    {"clock", check_clock},                 {"log", check_log},
-    {"topics", check_topics},               {"services", check_services},
+    {"configuration", check_configuration},
+    {"trust", check_trust},
+    {"keys", check_keys},
+    {"proof", check_proof},
+    {"executors", check_executors},
+    {"guard", check_guard},
+    {"folders", check_folders},
+    {"disk", check_disk},
+    {"clock", check_clock},
+    {"log", check_log},
+    {"topics", check_topics},
+    {"services", check_services},
     {"stores", check_stores},
 };
 
@@ -398,9 +408,10 @@ const struct baton_command cmd_doctor = {
     .name = "doctor",
     .summary = "look at everything that this host needs",
     .usage = "[--json]",
-    .description = "Looks at configuration, keys and their permissions, trust, proofs, executors, guard, "
-                   "folders, disk, clock, log, topics, services and stores. Each finding is ok, warn or "
-                   "error, and names the command that mends it. Changes nothing.",
+    .description =
+        "Looks at configuration, keys and their permissions, trust, proofs, executors, guard, "
+        "folders, disk, clock, log, topics, services and stores. Each finding is ok, warn or "
+        "error, and names the command that mends it. Changes nothing.",
     .examples = "baton doctor\nbaton doctor --json | grep '\"level\":\"error\"'\n",
     .exits = "0 without errors (warnings do not count); else the status of the first error.\n",
     .run = run,

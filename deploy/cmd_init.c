@@ -147,7 +147,8 @@ static baton_code make_configuration(struct init *init)
     char identity[ID_MAX + 1];
     struct buf text = BUF_INIT;
     const char *template = (const char *)embedded_baton_yaml;
-    const char *mark = memmem(template, embedded_baton_yaml_len, IDENTITY_MARK, strlen(IDENTITY_MARK));
+    const char *mark =
+        memmem(template, embedded_baton_yaml_len, IDENTITY_MARK, strlen(IDENTITY_MARK));
     BATON_INVARIANT(mark != NULL);
     if (identity_name(&none, identity, NULL) != BATON_OK) {
         snprintf(identity, sizeof(identity), "%s", NAMELESS);
@@ -222,7 +223,8 @@ static void add_array(struct jsonw *w, const char *key, const struct buf *lines)
     jsonw_key(w, key);
     jsonw_begin_array(w);
     for (size_t at = 0; at < lines->len;) {
-        size_t n = (size_t)((char *)memchr(lines->data + at, '\n', lines->len - at) - lines->data) - at;
+        size_t n =
+            (size_t)((char *)memchr(lines->data + at, '\n', lines->len - at) - lines->data) - at;
         jsonw_bytes(w, lines->data + at, n);
         at += n + 1;
     }
@@ -250,7 +252,8 @@ static void print(struct init *init, const struct config *config)
     command_print(cmd, &out);
     buf_done(&out);
     command_note(cmd, "%s is ready. Next, there:", init->dir);
-    command_note(cmd, "  baton publish --service example --role reviewer --task t-1 --payload FILE.diff");
+    command_note(
+        cmd, "  baton publish --service example --role reviewer --task t-1 --payload FILE.diff");
     command_note(cmd, "  baton worker --service example --drain");
     command_note(cmd, "  baton turns list");
 }
@@ -266,7 +269,8 @@ static int run(struct command *cmd)
     if (cmd->config_path != NULL) {
         return command_usage(cmd, "init writes DIR/baton.yaml; --config names another file");
     }
-    if (dir[0] == '\0' || snprintf(init.dir, sizeof(init.dir), "%s", dir) >= (int)sizeof(init.dir)) {
+    if (dir[0] == '\0' ||
+        snprintf(init.dir, sizeof(init.dir), "%s", dir) >= (int)sizeof(init.dir)) {
         return command_usage(cmd, "the folder's name is empty or too long");
     }
     process_hold_keys();
@@ -291,12 +295,15 @@ const struct baton_command cmd_init = {
     .name = "init",
     .summary = "make a folder in which Baton works at once",
     .usage = "[DIR] [--json]",
-    .description =
-        "Writes what one host needs into DIR (default: here): baton.yaml with a service `example` for "
-        "every role, its executor, a key for you, one for the coordinator and one for each service, the "
-        "trust folder with their rights, the local log with its topics, and a .gitignore for what must "
-        "not leave the host.\n\n"
-        "Asks nothing, and never changes a file that is there: doing it again makes what is missing.",
+    .description = "Writes what one host needs into DIR (default: here): baton.yaml with a service "
+                   "`example` for "
+                   "every role, its executor, a key for you, one for the coordinator and one for "
+                   "each service, the "
+                   "trust folder with their rights, the local log with its topics, and a "
+                   ".gitignore for what must "
+                   "not leave the host.\n\n"
+                   "Asks nothing, and never changes a file that is there: doing it again makes "
+                   "what is missing.",
     .examples = "baton init\n# in a folder of its own\nbaton init ~/baton\n",
     .files = "baton.yaml  keys/  trust/  data/  examples/  .gitignore\n",
     .args_max = 1,

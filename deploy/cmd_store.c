@@ -22,11 +22,13 @@ struct work {
     struct buf out;
 };
 
+/* clang-format off */
 static const struct command_option options[] = {
     {.name = "service", .letter = 's', .argument = "S", .kind = OPTION_text,
      .help = "Only stores of this service."},
     {.name = "id", .argument = "W", .kind = OPTION_text, .help = "Only the store of this worker."},
 };
+/* clang-format on */
 
 /* Runs fn over the stores that are asked for. */
 static int run_each(struct command *cmd, const char *to, store_fn *fn)
@@ -38,8 +40,8 @@ static int run_each(struct command *cmd, const char *to, store_fn *fn)
     int status = 0;
     baton_code rc = command_config(cmd, &config, &err);
     if (rc == BATON_OK) {
-        rc = stores_each(config->state_dir, command_text(cmd, "service"), command_text(cmd, "id"), fn,
-                         &work, &err);
+        rc = stores_each(config->state_dir, command_text(cmd, "service"), command_text(cmd, "id"),
+                         fn, &work, &err);
     }
     bool asked = command_given(cmd, "service") || command_given(cmd, "id");
     if (rc == BATON_OK && work.count == 0 && asked) {
@@ -155,10 +157,11 @@ static const struct baton_command cmd_check = {
     .name = "check",
     .summary = "look for damage and inconsistencies in workers' stores",
     .usage = "[--service S] [--id W] [--json]",
-    .description = "Opens each store below state_dir read-only: integrity, schema, planted objects, and "
-                   "one line for each inconsistency. Works while workers run. A damaged store may be "
-                   "moved away: its worker reads the log from the start, and what was running is done "
-                   "again.",
+    .description =
+        "Opens each store below state_dir read-only: integrity, schema, planted objects, and "
+        "one line for each inconsistency. Works while workers run. A damaged store may be "
+        "moved away: its worker reads the log from the start, and what was running is done "
+        "again.",
     .options = options,
     .n_options = COUNT_OF(options),
     .examples = "baton store check\nbaton store check --service example --id w1 --json\n",
@@ -174,8 +177,9 @@ static baton_code backup(const struct work *work, const struct store_place *plac
         return baton_fail(err, BATON_E_invalid_request, "cannot make the folder %s: %s",
                           text_quote_of(work->to).s, strerror(errno));
     }
-    int n = work->one ? snprintf(path, size, "%s", work->to)
-                      : snprintf(path, size, "%s/%s.%s.db", work->to, place->service, place->worker);
+    int n = work->one
+                ? snprintf(path, size, "%s", work->to)
+                : snprintf(path, size, "%s/%s.%s.db", work->to, place->service, place->worker);
     if (n < 0 || (size_t)n >= size) {
         return baton_fail(err, BATON_E_invalid_request, "the path of the copy is too long");
     }
@@ -218,9 +222,10 @@ static const struct baton_command cmd_backup = {
     .name = "backup",
     .summary = "copy workers' stores, also while they run",
     .usage = "DIR [--service S] [--json]\n--service S --id W FILE [--json]",
-    .description = "Writes a consistent copy of each store into DIR, as SERVICE.WORKER.db, or of one "
-                   "store into FILE. What is there already is not overwritten. The log is what must "
-                   "not be lost: a store only saves work.",
+    .description =
+        "Writes a consistent copy of each store into DIR, as SERVICE.WORKER.db, or of one "
+        "store into FILE. What is there already is not overwritten. The log is what must "
+        "not be lost: a store only saves work.",
     .options = options,
     .n_options = COUNT_OF(options),
     .examples = "baton store backup /var/backups/baton-2026-11-29\n",
@@ -235,8 +240,9 @@ const struct baton_command cmd_store = {
     .name = "store",
     .summary = "check and copy workers' stores",
     .usage = "check|backup",
-    .description = "Each worker keeps an image of its turn log, and the ends of attempts that it has "
-                   "not published yet, in <state_dir>/<service>/<worker>/store.db.",
+    .description =
+        "Each worker keeps an image of its turn log, and the ends of attempts that it has "
+        "not published yet, in <state_dir>/<service>/<worker>/store.db.",
     .subcommands = subcommands,
     .n_subcommands = COUNT_OF(subcommands),
     .examples = "baton store check\n",

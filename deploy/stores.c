@@ -23,7 +23,8 @@ static int worker_names(const struct dirent *entry)
 }
 
 /* Names in a folder; 0 where there is none, -1 on failure. */
-static int names_of(const char *dir, int (*choose)(const struct dirent *), struct dirent ***ret_names)
+static int names_of(const char *dir, int (*choose)(const struct dirent *),
+                    struct dirent ***ret_names)
 {
     int n = scandir(dir, ret_names, choose, alphasort);
     return n < 0 && (errno == ENOENT || errno == ENOTDIR) ? 0 : n;
@@ -57,8 +58,8 @@ static baton_code each_worker(const char *state_dir, const char *service, const 
         char dir[PATH_MAX];
         char file[PATH_MAX];
         int a = snprintf(dir, sizeof(dir), "%s/%s/%s", state_dir, service, names[i]->d_name);
-        int b = snprintf(file, sizeof(file), "%s/%s/%s/store.db", state_dir, service,
-                         names[i]->d_name);
+        int b =
+            snprintf(file, sizeof(file), "%s/%s/%s/store.db", state_dir, service, names[i]->d_name);
         bool fits = a > 0 && b > 0 && (size_t)b < sizeof(file);
         if (fits && (worker == NULL || strcmp(worker, names[i]->d_name) == 0) &&
             access(file, F_OK) == 0) {

@@ -16,8 +16,8 @@ struct store_place {
 typedef bool store_fn(void *arg, const struct store_place *place);
 
 /*
- * Every store, those only of a service and worker that are named (NULL: any), sorted. A state folder
- * that is not there has none. store_failed: it cannot be read.
+ * Every store, those only of a service and worker that are named (NULL: any), sorted. A state
+ * folder that is not there has none. store_failed: it cannot be read.
  */
 baton_code stores_each(const char *state_dir, const char *service, const char *worker, store_fn *fn,
                        void *arg, struct baton_error *err);

@@ -1,4 +1,5 @@
-/* The verbs of the program, each in a file of its own. Included by deploy/baton.c and these files. */
+/* The verbs of the program, each in a file of its own. Included by deploy/baton.c and these files.
+ */
 #ifndef BATON_DEPLOY_VERBS_H
 #define BATON_DEPLOY_VERBS_H
 

@@ -29,14 +29,24 @@ static const char *or_null(const char *text)
 /* ---- filters ---- */
 
 #define FILTER_OPTIONS                                                                             \
-    {.name = "service", .letter = 's', .argument = "S", .kind = OPTION_text,                       \
+    {.name = "service",                                                                            \
+     .letter = 's',                                                                                \
+     .argument = "S",                                                                              \
+     .kind = OPTION_text,                                                                          \
      .help = "Only those of this service."},                                                       \
-        {.name = "role", .letter = 'r', .argument = "R", .kind = OPTION_text,                      \
+        {.name = "role",                                                                           \
+         .letter = 'r',                                                                            \
+         .argument = "R",                                                                          \
+         .kind = OPTION_text,                                                                      \
          .help = "Only those of this role."},                                                      \
-        {.name = "class", .argument = "CLASS", .kind = OPTION_text,                                \
+        {.name = "class",                                                                          \
+         .argument = "CLASS",                                                                      \
+         .kind = OPTION_text,                                                                      \
          .help = "Only parked turns whose last attempt failed so, for example auth."},             \
-        {.name = "code", .argument = "CODE", .kind = OPTION_text,                                  \
-         .help = "Only those with this code, for example unknown_key."}
+    {                                                                                              \
+        .name = "code", .argument = "CODE", .kind = OPTION_text,                                   \
+        .help = "Only those with this code, for example unknown_key."                              \
+    }
 
 static bool filtered(const struct command *cmd)
 {
@@ -44,7 +54,8 @@ static bool filtered(const struct command *cmd)
            command_given(cmd, "class") || command_given(cmd, "code");
 }
 
-static baton_code filter_of(struct command *cmd, struct dead_filter *filter, struct baton_error *err)
+static baton_code filter_of(struct command *cmd, struct dead_filter *filter,
+                            struct baton_error *err)
 {
     const char *role = command_text(cmd, "role");
     const char *class = command_text(cmd, "class");
@@ -148,7 +159,8 @@ static int run_list(struct command *cmd)
     list.max = command_given(cmd, "limit") ? (size_t)command_int(cmd, "limit")
                : cmd->json                 ? 0
                                            : LIMIT_LIST;
-    if (rc == BATON_OK && !cmd->json && (list.table = table_new(titles, COUNT_OF(titles))) == NULL) {
+    if (rc == BATON_OK && !cmd->json &&
+        (list.table = table_new(titles, COUNT_OF(titles))) == NULL) {
         rc = baton_fail(&err, BATON_E_no_memory, "no memory for a table");
     }
     if (rc == BATON_OK) {
@@ -172,19 +184,23 @@ static int run_list(struct command *cmd)
     return status;
 }
 
+/* clang-format off */
 static const struct command_option list_options[] = {
     FILTER_OPTIONS,
     {.name = "limit", .letter = 'n', .argument = "N", .kind = OPTION_int, .min = 1, .max = LIST_MAX,
      .help = "At most N. Without it 50 for people, and with --json every one."},
 };
+/* clang-format on */
 
 static const struct baton_command cmd_list = {
     .name = "list",
     .summary = "list parked turns and rejected records",
     .usage = "[--service S] [--role R] [--class CLASS] [--code CODE] [--limit N] [--json]",
     .description =
-        "A parked turn is open and waits for an operator; its id is the turn's. A rejected record never "
-        "became a turn, because it was not proven, not permitted or not addressed to the service; its "
+        "A parked turn is open and waits for an operator; its id is the turn's. A rejected record "
+        "never "
+        "became a turn, because it was not proven, not permitted or not addressed to the service; "
+        "its "
         "id is service:partition:offset, and what it says of itself is not to be believed.",
     .options = list_options,
     .n_options = COUNT_OF(list_options),
@@ -216,7 +232,8 @@ static void letter_json(const struct letter *letter, struct buf *out)
     jsonw_key_text(&w, "turn_id", or_null(letter->turn_id));
     jsonw_key_text(&w, "role", or_null(letter->role));
     jsonw_key_text(&w, "task_id", or_null(letter->task_id));
-    jsonw_key_int(&w, "value_bytes", letter->record->value != NULL ? (int64_t)letter->record->value_len : -1);
+    jsonw_key_int(&w, "value_bytes",
+                  letter->record->value != NULL ? (int64_t)letter->record->value_len : -1);
     jsonw_key(&w, "headers");
     jsonw_begin_array(&w);
     for (size_t i = 0; i < letter->record->n_headers; i++) {
@@ -293,8 +310,9 @@ static baton_code show_turn(struct command *cmd, struct session *session, struct
     struct turn_id id;
     baton_code rc = turns_find(session, cmd->args[0], &id, &life, NULL, err);
     if (rc == BATON_OK && life.now.state != TURN_parked) {
-        rc = baton_fail(err, BATON_E_not_parked, "turn %s is %s, no dead letter; `baton turns show`",
-                        id.s, turn_state_word(life.now.state));
+        rc =
+            baton_fail(err, BATON_E_not_parked, "turn %s is %s, no dead letter; `baton turns show`",
+                       id.s, turn_state_word(life.now.state));
     }
     if (rc == BATON_OK && showing->value) {
         buf_add(&showing->out, life.now.handoff, life.now.handoff_len);
@@ -311,12 +329,12 @@ static int run_show(struct command *cmd)
 {
     struct session session = {0};
     struct baton_error err = {BATON_OK, ""};
-    struct showing showing = {
-        .cmd = cmd, .value = command_flag(cmd, "value"), .out = BUF_INIT};
+    struct showing showing = {.cmd = cmd, .value = command_flag(cmd, "value"), .out = BUF_INIT};
     int status = 0;
     if (showing.value && (cmd->json || isatty(STDOUT_FILENO) == 1)) {
-        return command_usage(cmd, "--value writes foreign bytes as they are: to a file or a pipe, not "
-                                  "to a terminal, and not as --json");
+        return command_usage(cmd,
+                             "--value writes foreign bytes as they are: to a file or a pipe, not "
+                             "to a terminal, and not as --json");
     }
     baton_code rc = session_open(cmd, &session, &err);
     if (rc == BATON_OK) {
@@ -334,10 +352,12 @@ static int run_show(struct command *cmd)
     return status;
 }
 
+/* clang-format off */
 static const struct command_option show_options[] = {
     {.name = "value", .kind = OPTION_flag,
      .help = "Writes the raw value instead; refused on a terminal."},
 };
+/* clang-format on */
 
 static const struct baton_command cmd_show = {
     .name = "show",
@@ -420,7 +440,8 @@ static baton_code replay_one(struct command *cmd, struct session *session, const
     baton_code rc;
     if (letter_id_valid(word)) {
         rc = replay_letter(session, word, request, &result, &err);
-    } else if ((rc = turn_log_resolve(session->log, session->config, word, &id, &err)) == BATON_OK) {
+    } else if ((rc = turn_log_resolve(session->log, session->config, word, &id, &err)) ==
+               BATON_OK) {
         word = id.s;
         rc = replay_turn(session, word, request, &result, &err);
     }
@@ -470,11 +491,13 @@ static int run_replay(struct command *cmd)
     };
     int status = 0;
     if (cmd->n_args > 0 && (filtered(cmd) || command_given(cmd, "limit"))) {
-        return command_usage(cmd, "name turns, or choose them by --service, --role, --class, --code; not "
-                                  "both. A replay keeps the role that the turn has");
+        return command_usage(
+            cmd, "name turns, or choose them by --service, --role, --class, --code; not "
+                 "both. A replay keeps the role that the turn has");
     }
     if (cmd->n_args == 0 && !filtered(cmd)) {
-        return command_usage(cmd, "name what to replay, or choose by --service, --role, --class, --code");
+        return command_usage(
+            cmd, "name what to replay, or choose by --service, --role, --class, --code");
     }
     baton_code rc = session_open_signing(cmd, &session, &err);
     if (rc == BATON_OK && cmd->n_args == 0) {
@@ -492,6 +515,7 @@ static int run_replay(struct command *cmd)
     return status;
 }
 
+/* clang-format off */
 static const struct command_option replay_options[] = {
     FILTER_OPTIONS,
     {.name = "limit", .letter = 'n', .argument = "N", .kind = OPTION_int, .fallback = "50", .min = 1,
@@ -504,6 +528,7 @@ static const struct command_option replay_options[] = {
     {.name = "timeout", .argument = "SECONDS", .kind = OPTION_duration, .fallback = OPERATE_TIMEOUT,
      .help = "How long to wait for the owner's answer; not at all where no worker lives."},
 };
+/* clang-format on */
 
 static const struct baton_command cmd_replay = {
     .name = "replay",
@@ -511,7 +536,8 @@ static const struct baton_command cmd_replay = {
     .usage = "ID... [--again] [--to SERVICE] [--dry-run] [--json]\n"
              "--service S|--role R|--class CLASS|--code CODE [--limit N] [--dry-run] [--json]",
     .description =
-        "A parked turn gets its next attempt: same turn, same role. The replay names the attempt that "
+        "A parked turn gets its next attempt: same turn, same role. The replay names the attempt "
+        "that "
         "was parked, so replaying twice is one replay. A rejected record is written to its topic "
         "again, byte for byte: after its key was trusted, say.",
     .options = replay_options,

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* clang-format off */
 static const struct command_option options[] = {
     {.name = "service", .letter = 's', .argument = "S", .kind = OPTION_text, .required = true,
      .help = "The service that is to execute the turn, by its exact name."},
@@ -61,6 +62,7 @@ static const struct command_option options[] = {
      .help = "How long --wait and --wait-claim wait; then the turn stays queued, and the exit status "
              "is 8."},
 };
+/* clang-format on */
 
 /* ---- files and texts ---- */
 
@@ -72,10 +74,11 @@ static baton_code too_large(const char *what, int64_t size, struct baton_error *
     } else {
         snprintf(bytes, sizeof(bytes), "%lld", (long long)size);
     }
-    return baton_fail(err, BATON_E_record_too_large,
-                      "%s has %s bytes; a turn has at most %d (256 KiB) with everything in it: put it "
-                      "elsewhere and publish where it is",
-                      what, bytes, LIMIT_VALUE);
+    return baton_fail(
+        err, BATON_E_record_too_large,
+        "%s has %s bytes; a turn has at most %d (256 KiB) with everything in it: put it "
+        "elsewhere and publish where it is",
+        what, bytes, LIMIT_VALUE);
 }
 
 static baton_code read_all(int fd, const char *name, struct buf *out, struct baton_error *err)
@@ -107,8 +110,8 @@ static baton_code read_path(const char *path, struct buf *out, struct baton_erro
     }
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0 || fstat(fd, &st) != 0) {
-        baton_code rc = baton_fail(err, BATON_E_invalid_request, "cannot open %s: %s", name.s,
-                                   strerror(errno));
+        baton_code rc =
+            baton_fail(err, BATON_E_invalid_request, "cannot open %s: %s", name.s, strerror(errno));
         if (fd >= 0) {
             close(fd);
         }
@@ -200,7 +203,8 @@ static baton_code request_of(struct command *cmd, struct inputs *inputs,
         return rc;
     }
     if (n_data > 0 && data_file != NULL) {
-        return baton_fail(err, BATON_E_invalid_request, "--data and --data-json exclude each other");
+        return baton_fail(err, BATON_E_invalid_request,
+                          "--data and --data-json exclude each other");
     }
     if (n_data > 0) {
         rc = data_of(data, n_data, &inputs->data, err);
@@ -282,8 +286,9 @@ static void print_text(const struct published *published, struct buf *out)
     if (outcome != NULL) {
         struct verdict_text verdict = result_verdict(outcome->result, outcome->result_len);
         struct buf summary = BUF_INIT;
-        buf_printf(out, "%s", outcome->has_state ? turn_state_word(outcome->state)
-                                                 : outcome_word(outcome->event));
+        buf_printf(out, "%s",
+                   outcome->has_state ? turn_state_word(outcome->state)
+                                      : outcome_word(outcome->event));
         if (verdict.s[0] != '\0') {
             buf_add_text(out, ": ");
             text_add(out, verdict.s, strlen(verdict.s), 0);
@@ -305,7 +310,8 @@ static void print_text(const struct published *published, struct buf *out)
 /* Who is interrupted while waiting knows what to ask for later. */
 static void on_queued(void *arg, const struct published *published)
 {
-    command_note(arg, "turn %s is in the log; waiting for what becomes of it", published->turn_id.s);
+    command_note(arg, "turn %s is in the log; waiting for what becomes of it",
+                 published->turn_id.s);
 }
 
 static int run(struct command *cmd)
@@ -319,7 +325,8 @@ static int run(struct command *cmd)
     int status = 0;
     baton_code rc;
     if (command_flag(cmd, "wait") && command_flag(cmd, "wait-claim")) {
-        return command_usage(cmd, "--wait and --wait-claim exclude each other: --wait waits longer");
+        return command_usage(cmd,
+                             "--wait and --wait-claim exclude each other: --wait waits longer");
     }
     if ((rc = command_config(cmd, &config, &err)) == BATON_OK &&
         (rc = publisher_open(config, &publisher, &err)) == BATON_OK &&
@@ -340,7 +347,8 @@ static int run(struct command *cmd)
         command_print(cmd, &out);
         buf_done(&out);
         if (published.timed_out) {
-            command_note(cmd, "nothing more was heard in time; `baton turns show %.12s` tells later",
+            command_note(cmd,
+                         "nothing more was heard in time; `baton turns show %.12s` tells later",
                          published.turn_id.s);
         }
         status = baton_code_exit(end_code(&published));
@@ -359,10 +367,13 @@ const struct baton_command cmd_publish = {
     .usage = "--service S --role R --task ID [--payload FILE|-] [--key KEY]\n"
              "--service S --role R --task ID --wait [--timeout SECONDS] [--json]",
     .description =
-        "Writes and signs a turn once, and appends it to the topic of the service. Its id is a hash of "
-        "who, where, role, task and key, so publishing again with the same --key is the same turn, and "
+        "Writes and signs a turn once, and appends it to the topic of the service. Its id is a "
+        "hash of "
+        "who, where, role, task and key, so publishing again with the same --key is the same turn, "
+        "and "
         "harmless after any doubt.\n\n"
-        "Without --wait the answer is `queued`: the turn is durable, and a worker of the service takes "
+        "Without --wait the answer is `queued`: the turn is durable, and a worker of the service "
+        "takes "
         "it when it can. `delivered` means that one has claimed it.\n\n"
         "Whatever is wrong (service, role, right, key, size, log) is refused before anything is "
         "written.",
@@ -372,7 +383,8 @@ const struct baton_command cmd_publish = {
         "# a review of a patch, waiting for the verdict\n"
         "baton publish --service example --role reviewer --task t-41 --payload fix.diff --wait\n"
         "# from a script; running it again changes nothing\n"
-        "git diff | baton publish -s example -r reviewer -t t-41 --rev 7 --key ci-1234 -p - --json\n",
+        "git diff | baton publish -s example -r reviewer -t t-41 --rev 7 --key ci-1234 -p - "
+        "--json\n",
     .exits = "With --wait: 0 completed, 7 parked, 6 cancelled, 8 not over in time.\n",
     .environment = "TRACEPARENT  the trace that the turn continues (W3C Trace Context)\n",
     .run = run,

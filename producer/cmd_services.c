@@ -106,9 +106,8 @@ static void view_row(struct table *table, const struct service_view *view)
     }
     buf_done(&text);
     table_int(table, view->lag);
-    table_text(table, view->oldest_ms >= 0
-                          ? quantity_duration_text(view->oldest_ms / 1000 * 1000).s
-                          : NULL);
+    table_text(table, view->oldest_ms >= 0 ? quantity_duration_text(view->oldest_ms / 1000 * 1000).s
+                                           : NULL);
     table_int(table, view->turns[TURN_queued]);
     table_int(table, view->turns[TURN_running]);
     table_int(table, view->turns[TURN_parked]);
@@ -137,8 +136,9 @@ static baton_code list_services(struct command *cmd, struct session *session, st
 
 static int run_list(struct command *cmd)
 {
-    static const char *const titles[] = {"SERVICE", "ROLES",  "WORKERS (PARTITIONS)", "WAITING",
-                                         "OLDEST",  "QUEUED", "RUNNING",              "PARKED"};
+    static const char *const titles[] = {"SERVICE", "ROLES",  "WORKERS (PARTITIONS)",
+                                         "WAITING", "OLDEST", "QUEUED",
+                                         "RUNNING", "PARKED"};
     struct session session = {0};
     struct baton_error err = {BATON_OK, ""};
     struct table *table = NULL;
@@ -251,28 +251,35 @@ static int run_resume(struct command *cmd)
 }
 
 #define TIMEOUT_OPTION                                                                             \
-    {.name = "timeout", .argument = "SECONDS", .kind = OPTION_duration,                            \
-     .fallback = OPERATE_TIMEOUT,                                                                  \
-     .help = "How long to wait for the answers; not at all where no worker lives."}
+    {                                                                                              \
+        .name = "timeout", .argument = "SECONDS", .kind = OPTION_duration,                         \
+        .fallback = OPERATE_TIMEOUT,                                                               \
+        .help = "How long to wait for the answers; not at all where no worker lives."              \
+    }
 
+/* clang-format off */
 static const struct command_option pause_options[] = {
     {.name = "reason", .argument = "TEXT", .kind = OPTION_text, .required = true,
      .help = "Why, kept with the pause."},
     TIMEOUT_OPTION,
 };
+/* clang-format on */
 
+/* clang-format off */
 static const struct command_option resume_options[] = {
     {.name = "reason", .argument = "TEXT", .kind = OPTION_text, .help = "Why."},
     TIMEOUT_OPTION,
 };
+/* clang-format on */
 
 static const struct baton_command cmd_pause = {
     .name = "pause",
     .summary = "let a service take no further handoffs",
     .usage = "SERVICE --reason TEXT [--json]",
-    .description = "Workers of the service take no further handoffs until it is resumed, also after a "
-                   "restart. What was taken in goes on; cancel and replay go on, too. Who may operate "
-                   "the service may do this.",
+    .description =
+        "Workers of the service take no further handoffs until it is resumed, also after a "
+        "restart. What was taken in goes on; cancel and replay go on, too. Who may operate "
+        "the service may do this.",
     .options = pause_options,
     .n_options = COUNT_OF(pause_options),
     .examples = "baton services pause example --reason \"provider maintenance\"\n",

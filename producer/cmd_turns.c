@@ -194,7 +194,7 @@ static void add_row(struct table *table, const struct row *row)
     table_text(table, row->service.s);
     table_text(table, row->task.s);
     table_int(table, row->attempt);
-    table_text(table, row->verdict.s[0] != '\0'     ? row->verdict.s
+    table_text(table, row->verdict.s[0] != '\0'      ? row->verdict.s
                       : row->state == TURN_delegated ? row->to.s
                       : row->code != BATON_OK        ? baton_code_word(row->code)
                                                      : NULL);
@@ -278,8 +278,8 @@ static baton_code list_turns(struct command *cmd, struct session *session,
             return baton_fail(err, BATON_E_no_memory, "no memory for a list");
         }
     }
-    baton_code rc = turn_log_each(session->log, session->config, filter, on_turn, list, &unreadable,
-                                  err);
+    baton_code rc =
+        turn_log_each(session->log, session->config, filter, on_turn, list, &unreadable, err);
     if (rc == BATON_OK && list->max > 0) {
         rc = print_rows(list, err);
     }
@@ -315,6 +315,7 @@ static int run_list(struct command *cmd)
     return status;
 }
 
+/* clang-format off */
 static const struct command_option list_options[] = {
     {.name = "state", .argument = "STATE", .kind = OPTION_multi,
      .help = "Only turns in this state: queued, running, parked, delegated, completed, cancelled; may "
@@ -329,14 +330,16 @@ static const struct command_option list_options[] = {
      .help = "The newest N, newest first. Without it the newest 50 for people, and with --json every "
              "one, as it is read."},
 };
+/* clang-format on */
 
 static const struct baton_command cmd_list = {
     .name = "list",
     .summary = "list turns, newest first",
     .usage = "[--state STATE]... [--service S] [--role R]... [--task ID] [--limit N] [--json]",
-    .description = "Reads the turn logs, so it needs no worker. A turn that was passed on is listed "
-                   "at each service that had it. Handoffs that no worker has taken in yet are not in "
-                   "a turn log: `baton services` counts them.",
+    .description =
+        "Reads the turn logs, so it needs no worker. A turn that was passed on is listed "
+        "at each service that had it. Handoffs that no worker has taken in yet are not in "
+        "a turn log: `baton services` counts them.",
     .options = list_options,
     .n_options = COUNT_OF(list_options),
     .examples = "# what waits for an operator\nbaton turns list --state parked\n"
@@ -379,9 +382,10 @@ static const struct baton_command cmd_show = {
     .name = "show",
     .summary = "show a turn's whole life",
     .usage = "ID [--json]",
-    .description = "Identity, state, verdict, and every attempt: who, when, under which profile, and "
-                   "why it ended. ID is a turn id, or its first digits (at least 6). A turn that was "
-                   "passed on is followed to where it is now. Times are UTC.",
+    .description =
+        "Identity, state, verdict, and every attempt: who, when, under which profile, and "
+        "why it ended. ID is a turn id, or its first digits (at least 6). A turn that was "
+        "passed on is followed to where it is now. Times are UTC.",
     .examples = "baton turns show 7f3a90\nbaton turns show 7f3a90 --json\n",
     .args_min = 1,
     .args_max = 1,

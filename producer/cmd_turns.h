@@ -13,9 +13,9 @@ extern const struct baton_command cmd_turns_wait;
 extern const struct baton_command cmd_turns_cancel;
 
 /*
- * The turn that a word of the command line means (full id or first digits). turn_not_found says so if
- * the turn waits in a topic and was not taken in yet; *ret_waits_at names that service (NULL: none),
- * may be NULL.
+ * The turn that a word of the command line means (full id or first digits). turn_not_found says so
+ * if the turn waits in a topic and was not taken in yet; *ret_waits_at names that service (NULL:
+ * none), may be NULL.
  */
 baton_code turns_find(struct session *session, const char *word, struct turn_id *ret_id,
                       struct turn_life *ret_life, const char **ret_waits_at,

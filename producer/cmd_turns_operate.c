@@ -137,6 +137,7 @@ static int run(struct command *cmd)
     return status;
 }
 
+/* clang-format off */
 static const struct command_option options[] = {
     {.name = "reason", .argument = "TEXT", .kind = OPTION_text, .required = true,
      .help = "Why, kept with the turn."},
@@ -145,15 +146,17 @@ static const struct command_option options[] = {
     {.name = "timeout", .argument = "SECONDS", .kind = OPTION_duration, .fallback = OPERATE_TIMEOUT,
      .help = "How long to wait for the owner's answer; not at all where no worker lives."},
 };
+/* clang-format on */
 
 const struct baton_command cmd_turns_cancel = {
     .name = "cancel",
     .summary = "cancel a turn, for good",
     .usage = "ID --reason TEXT [--timeout SECONDS] [--json]",
-    .description = "Sends a signed cancel to the service that has the turn. Its executor is killed "
-                   "first, then the turn is cancelled. Of a turn that was not taken in yet the cancel "
-                   "is kept, and settles it when it comes. Who published the turn or operates the "
-                   "service may do this.",
+    .description =
+        "Sends a signed cancel to the service that has the turn. Its executor is killed "
+        "first, then the turn is cancelled. Of a turn that was not taken in yet the cancel "
+        "is kept, and settles it when it comes. Who published the turn or operates the "
+        "service may do this.",
     .options = options,
     .n_options = COUNT_OF(options),
     .examples = "baton turns cancel 7f3a90 --reason \"wrong branch\"\n",

@@ -18,7 +18,8 @@
 /* What a follower does with each state; false: that was all. */
 typedef bool follow_fn(struct command *cmd, const struct turn_record *record, const char *service);
 
-/* From the present state on: the watch is opened before it is read, so that nothing falls between. */
+/* From the present state on: the watch is opened before it is read, so that nothing falls between.
+ */
 static baton_code follow(struct command *cmd, struct session *session, struct mono_ms until,
                          follow_fn *fn, struct turn_id *ret_id, struct baton_error *err)
 {
@@ -37,7 +38,8 @@ static baton_code follow(struct command *cmd, struct session *session, struct mo
         go_on = fn(cmd, &life.now, life.service);
     } else if (rc == BATON_E_turn_not_found && waits_at != NULL) {
         rc = BATON_OK;
-        command_note(cmd, "turn %s waits at %s: no worker has taken it in yet", ret_id->s, waits_at);
+        command_note(cmd, "turn %s waits at %s: no worker has taken it in yet", ret_id->s,
+                     waits_at);
     }
     turn_life_done(&life);
     while (rc == BATON_OK && go_on) {
@@ -147,8 +149,9 @@ const struct baton_command cmd_turns_watch = {
     .name = "watch",
     .summary = "print what happens to a turn, as it happens",
     .usage = "ID [--json]",
-    .description = "Prints the present state and a line for each change, until the turn is closed or "
-                   "you interrupt it. A parked turn is not closed: it may be replayed.",
+    .description =
+        "Prints the present state and a line for each change, until the turn is closed or "
+        "you interrupt it. A parked turn is not closed: it may be replayed.",
     .examples = "baton turns watch 7f3a90\n",
     .args_min = 1,
     .args_max = 1,
@@ -173,8 +176,7 @@ static int run_wait(struct command *cmd)
     struct turn_id id;
     int status = 0;
     baton_code rc = session_open(cmd, &session, &err);
-    if (rc == BATON_OK &&
-        (rc = follow(cmd, &session, until, until_ended, &id, &err)) == BATON_OK) {
+    if (rc == BATON_OK && (rc = follow(cmd, &session, until, until_ended, &id, &err)) == BATON_OK) {
         rc = turns_find(&session, id.s, &id, &life, NULL, &err);
     }
     if (rc == BATON_OK) {
@@ -195,10 +197,12 @@ static int run_wait(struct command *cmd)
     return status;
 }
 
+/* clang-format off */
 static const struct command_option wait_options[] = {
     {.name = "timeout", .argument = "SECONDS", .kind = OPTION_duration, .fallback = "10m",
      .help = "How long to wait; then the exit status is 8, and the turn goes on."},
 };
+/* clang-format on */
 
 const struct baton_command cmd_turns_wait = {
     .name = "wait",

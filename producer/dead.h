@@ -19,7 +19,7 @@ struct dead {
     bool parked;            /* else rejected */
     char turn_id[33];       /* "" if unknown */
     char service[SERVICE_MAX + 1];
-    char role[16];          /* "" if unknown; of a rejected record: as it claims */
+    char role[16]; /* "" if unknown; of a rejected record: as it claims */
     char task_id[ID_MAX + 1];
     baton_code code;
     bool has_class;

@@ -17,9 +17,9 @@
 struct identity {
     char name[ID_MAX + 1];
     char fleet[ID_MAX + 1];
-    bool required;         /* proofs are */
-    struct signer *signer; /* NULL only with proof: off */
-    struct trust *trust;   /* NULL only with proof: off */
+    bool required;                           /* proofs are */
+    struct signer *signer;                   /* NULL only with proof: off */
+    struct trust *trust;                     /* NULL only with proof: off */
     const struct trust_principal *principal; /* NULL: the trust folder does not know the name */
 };
 

@@ -227,7 +227,8 @@ static void result_text(const struct turn_record *now, struct buf *out)
         return;
     }
     const struct json_value *root = json_root(doc);
-    const struct json_value *items = json_kind(root) == JSON_object ? json_member(root, "items") : NULL;
+    const struct json_value *items =
+        json_kind(root) == JSON_object ? json_member(root, "items") : NULL;
     if (items != NULL && json_kind(items) == JSON_array && json_count(items) > 0) {
         buf_add_text(out, "\nitems\n");
         for (const struct json_value *v = json_first(items); v != NULL; v = json_next(v)) {

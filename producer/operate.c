@@ -80,8 +80,7 @@ static baton_code await(struct outcome_watch *watch, const struct control *contr
         if (rc != BATON_OK || outcome == NULL) {
             return rc;
         }
-        if (outcome->event == OUTCOME_answer &&
-            strcmp(outcome->answers_id.s, control->id.s) == 0) {
+        if (outcome->event == OUTCOME_answer && strcmp(outcome->answers_id.s, control->id.s) == 0) {
             answers++;
             operated->code = operated->code == BATON_OK ? outcome->code : operated->code;
         }
@@ -146,11 +145,10 @@ baton_code operate_turn(struct session *session, struct control *control, const 
 {
     baton_code rc = check_reason(control, err);
     stamp(control);
-    return rc != BATON_OK
-               ? rc
-               : operate(session, control, service, control->turn_id.s,
-                         run_id[0] != '\0' ? run_id : control->turn_id.s, timeout_ms, ret_operated,
-                         err);
+    return rc != BATON_OK ? rc
+                          : operate(session, control, service, control->turn_id.s,
+                                    run_id[0] != '\0' ? run_id : control->turn_id.s, timeout_ms,
+                                    ret_operated, err);
 }
 
 baton_code operate_service(struct session *session, struct control *control, const char *service,
@@ -160,6 +158,6 @@ baton_code operate_service(struct session *session, struct control *control, con
     baton_code rc = check_reason(control, err);
     stamp(control);
     return rc != BATON_OK ? rc
-                          : operate(session, control, service, PAUSE_KEY, control->id.s,
-                                    timeout_ms, ret_operated, err);
+                          : operate(session, control, service, PAUSE_KEY, control->id.s, timeout_ms,
+                                    ret_operated, err);
 }

@@ -24,15 +24,16 @@ struct operated {
 };
 
 /*
- * Sends control (kind, turn_id and what belongs to the kind; id and at are set here) to the owner of
- * its turn at service, and waits at most timeout_ms for the answer; not at all where no worker of the
- * service lives. run_id: of the turn, "" outside a run or if the turn is unknown.
+ * Sends control (kind, turn_id and what belongs to the kind; id and at are set here) to the owner
+ * of its turn at service, and waits at most timeout_ms for the answer; not at all where no worker
+ * of the service lives. run_id: of the turn, "" outside a run or if the turn is unknown.
  * unknown_service: its control topic is missing.
  */
 baton_code operate_turn(struct session *session, struct control *control, const char *service,
                         const char *run_id, int64_t timeout_ms, struct operated *ret_operated,
                         struct baton_error *err);
-/* The same for pause and resume: one record to each partition; answered once all of them answered. */
+/* The same for pause and resume: one record to each partition; answered once all of them answered.
+ */
 baton_code operate_service(struct session *session, struct control *control, const char *service,
                            int64_t timeout_ms, struct operated *ret_operated,
                            struct baton_error *err);

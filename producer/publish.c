@@ -121,8 +121,9 @@ static baton_code check_names(const struct publish_request *request, struct bato
 
 /* ---- the turn ---- */
 
-static baton_code make_turn(const struct publisher *publisher, const struct publish_request *request,
-                            enum role role, struct published *published, struct turn **ret_turn,
+static baton_code make_turn(const struct publisher *publisher,
+                            const struct publish_request *request, enum role role,
+                            struct published *published, struct turn **ret_turn,
                             struct baton_error *err)
 {
     char summary[ID_MAX + 64];
@@ -220,8 +221,8 @@ static baton_code put(struct publisher *publisher, const struct turn *turn, cons
     if (proof.s[0] != '\0') {
         headers[n++] = (struct log_header){"baton-sig", proof.s, strlen(proof.s)};
     }
-    headers[n++] = (struct log_header){"traceparent", published->traceparent,
-                                       strlen(published->traceparent)};
+    headers[n++] =
+        (struct log_header){"traceparent", published->traceparent, strlen(published->traceparent)};
     if (wait != PUBLISH_WAIT_none) {
         headers[n++] = (struct log_header){"baton-wait", "claimed", strlen("claimed")};
     }

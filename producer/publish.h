@@ -25,7 +25,7 @@
 struct publisher {
     const struct config *config; /* borrowed */
     struct identity identity;
-    struct log *log;                     /* opened at the first publish */
+    struct log *log; /* opened at the first publish */
     struct log_publisher *log_publisher;
 };
 
@@ -70,10 +70,10 @@ struct published {
     char traceparent[64];
     int32_t partition;
     int64_t offset;
-    bool delivered;       /* a worker of the target claimed it */
-    bool answered;        /* deduped is known */
-    bool deduped;         /* the log knew the turn already */
-    bool timed_out;       /* what was waited for did not come in time */
+    bool delivered;          /* a worker of the target claimed it */
+    bool answered;           /* deduped is known */
+    bool deduped;            /* the log knew the turn already */
+    bool timed_out;          /* what was waited for did not come in time */
     struct outcome *outcome; /* the end; NULL: not waited for, or none came */
 };
 void published_done(struct published *published);
@@ -84,8 +84,8 @@ baton_code publisher_open(const struct config *config, struct publisher *ret_pub
 void publisher_close(struct publisher *publisher);
 
 /*
- * Publishes, and waits if asked to. BATON_OK: it is in the log (timed_out says whether the wait was in
- * vain). Codes: bad_service, unknown_service, invalid_request, not_permitted, record_too_large,
+ * Publishes, and waits if asked to. BATON_OK: it is in the log (timed_out says whether the wait was
+ * in vain). Codes: bad_service, unknown_service, invalid_request, not_permitted, record_too_large,
  * service_unavailable, publish_failed, turn_conflict (the owner knows another turn by this key).
  */
 baton_code publisher_publish(struct publisher *publisher, const struct publish_request *request,

@@ -1,4 +1,5 @@
-/* The public functions of baton/publish.h over producer/publish.c, for programs that embed a publisher. */
+/* The public functions of baton/publish.h over producer/publish.c, for programs that embed a
+ * publisher. */
 #include "baton/publish.h"
 
 #include "producer/publish.h"
@@ -73,8 +74,9 @@ baton_code baton_publish(struct baton_publisher *publisher, const struct baton_t
         turn->size != sizeof(struct baton_turn) || turn->wait < BATON_WAIT_NONE ||
         turn->wait > BATON_WAIT_END || turn->timeout_ms < 0 ||
         (turn->payload == NULL && turn->payload_len > 0)) {
-        return baton_fail(err, BATON_E_usage,
-                          "baton_publish: arguments are unusable; begin a turn with BATON_TURN_INIT");
+        return baton_fail(
+            err, BATON_E_usage,
+            "baton_publish: arguments are unusable; begin a turn with BATON_TURN_INIT");
     }
     static const enum publish_wait waits[] = {PUBLISH_WAIT_none, PUBLISH_WAIT_claim,
                                               PUBLISH_WAIT_end};

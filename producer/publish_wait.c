@@ -78,8 +78,8 @@ static bool on_outcome(struct waiting *w, struct outcome *take_outcome, baton_co
         outcome_free(take_outcome);
         return false;
     }
-    /* Whatever is told about the turn carries the content that the log knows: if it is not ours, ours
-     * was refused. Another publisher's conflict with this turn carries ours. */
+    /* Whatever is told about the turn carries the content that the log knows: if it is not ours,
+     * ours was refused. Another publisher's conflict with this turn carries ours. */
     if (other_content(take_outcome, w->turn)) {
         outcome_free(take_outcome);
         *ret_rc = conflict(w->turn, err);

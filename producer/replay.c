@@ -71,8 +71,9 @@ static baton_code judge(const struct turn_life *life, const struct replay_reques
         return BATON_OK;
     case TURN_completed:
     case TURN_cancelled:
-        return baton_fail(err, BATON_E_turn_closed, "turn %s is %s: a closed turn is never replayed",
-                          now->id.s, turn_state_word(now->state));
+        return baton_fail(err, BATON_E_turn_closed,
+                          "turn %s is %s: a closed turn is never replayed", now->id.s,
+                          turn_state_word(now->state));
     case TURN_queued:
     case TURN_running:
         *ret_already = now->replays > 0 && request->to == NULL;
@@ -94,7 +95,8 @@ static baton_code second_look(struct session *session, const char *turn_id, int 
 {
     struct turn_life life;
     baton_code rc = turn_log_find(session->log, session->config, turn_id, &life, err);
-    *ret_already = rc == BATON_OK && life.found && life.now.replays > 0 && life.now.attempt > attempt;
+    *ret_already =
+        rc == BATON_OK && life.found && life.now.replays > 0 && life.now.attempt > attempt;
     turn_life_done(&life);
     return rc;
 }
@@ -253,14 +255,15 @@ static bool on_letter(void *arg, const struct letter *letter)
             BATON_OK) {
         return false;
     }
-    handoff =
-        strcmp(topic.s, topic_name(TOPIC_handoff, session->config->prefix.s, letter->service).s) == 0;
+    handoff = strcmp(topic.s,
+                     topic_name(TOPIC_handoff, session->config->prefix.s, letter->service).s) == 0;
     if (handoff && letter->turn_id[0] != '\0') {
         replay->rc =
             turn_log_find(session->log, session->config, letter->turn_id, &life, replay->err);
     }
     if (replay->rc == BATON_OK && life.found) {
-        result->what = REPLAYED_already; /* the log knows the turn: it would be a duplicate at best */
+        result->what =
+            REPLAYED_already; /* the log knows the turn: it would be a duplicate at best */
     } else if (replay->rc == BATON_OK) {
         result->what = replay->request->dry_run ? REPLAYED_would : REPLAYED_written;
         if (!replay->request->dry_run) {
@@ -278,12 +281,12 @@ baton_code replay_letter(struct session *session, const char *letter_id,
     struct letter_replay replay = {session, request, ret_result, BATON_OK, err};
     memset(ret_result, 0, sizeof(*ret_result));
     if (request->to != NULL) {
-        return baton_fail(err, BATON_E_invalid_request,
-                          "%s is a rejected record and no turn: it goes to its own topic, --to does "
-                          "not apply",
-                          letter_id);
+        return baton_fail(
+            err, BATON_E_invalid_request,
+            "%s is a rejected record and no turn: it goes to its own topic, --to does "
+            "not apply",
+            letter_id);
     }
-    baton_code rc =
-        letters_one(session->log, session->config, letter_id, on_letter, &replay, err);
+    baton_code rc = letters_one(session->log, session->config, letter_id, on_letter, &replay, err);
     return rc == BATON_OK ? replay.rc : rc;
 }

@@ -1,6 +1,6 @@
 /*
- * Replaying dead letters: a parked turn by a signed control record, a rejected record by writing its
- * original bytes to its topic again (DESIGN "Operators"). Same turn, same role, next attempt.
+ * Replaying dead letters: a parked turn by a signed control record, a rejected record by writing
+ * its original bytes to its topic again (DESIGN "Operators"). Same turn, same role, next attempt.
  *
  * In: cmd_dlq.c  Out: operate.c, common/log/log.c
  */
@@ -35,20 +35,21 @@ struct replay_request {
 
 struct replay_result {
     enum replayed what;
-    char turn_id[33];    /* "" for a rejected record whose key is no turn id */
+    char turn_id[33]; /* "" for a rejected record whose key is no turn id */
     char service[SERVICE_MAX + 1];
-    char role[16];       /* "" if a rejected record claims none */
-    int attempt;         /* parked turns: the attempt that was named */
+    char role[16]; /* "" if a rejected record claims none */
+    int attempt;   /* parked turns: the attempt that was named */
 };
 
 /*
- * Codes: turn_not_found, turn_closed, not_parked, replays_exhausted, not_permitted, and those of the
- * log.
+ * Codes: turn_not_found, turn_closed, not_parked, replays_exhausted, not_permitted, and those of
+ * the log.
  */
 baton_code replay_turn(struct session *session, const char *turn_id,
                        const struct replay_request *request, struct replay_result *ret_result,
                        struct baton_error *err);
-/* handoff_not_found; invalid_request: the letter does not say which topic of the service it came from. */
+/* handoff_not_found; invalid_request: the letter does not say which topic of the service it came
+ * from. */
 baton_code replay_letter(struct session *session, const char *letter_id,
                          const struct replay_request *request, struct replay_result *ret_result,
                          struct baton_error *err);

@@ -1,6 +1,6 @@
 /*
- * What most commands begin with: configuration, and for those that need them the log and the identity.
- * Main thread; done in any case.
+ * What most commands begin with: configuration, and for those that need them the log and the
+ * identity. Main thread; done in any case.
  */
 #ifndef BATON_PRODUCER_SESSION_H
 #define BATON_PRODUCER_SESSION_H

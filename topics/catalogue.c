@@ -116,16 +116,17 @@ bool topic_check(const struct log_topic *wanted, const struct log_topic *found, 
     char has[40];
     char wants[40];
     if (found->partitions != wanted->partitions) {
-        snprintf(ret_text, ret_text_size,
-                 "topic %s has %d partitions, the configuration says %d: their number is fixed when a "
-                 "topic is made; set it back, or drain the topic and make it anew",
-                 wanted->name, (int)found->partitions, (int)wanted->partitions);
+        snprintf(
+            ret_text, ret_text_size,
+            "topic %s has %d partitions, the configuration says %d: their number is fixed when a "
+            "topic is made; set it back, or drain the topic and make it anew",
+            wanted->name, (int)found->partitions, (int)wanted->partitions);
         return false;
     }
     if (found->cleanup != wanted->cleanup) {
         snprintf(ret_text, ret_text_size,
-                 "topic %s is cleaned by %s, not by %s; `baton topics apply` mends it", wanted->name,
-                 cleanup_word(found->cleanup), cleanup_word(wanted->cleanup));
+                 "topic %s is cleaned by %s, not by %s; `baton topics apply` mends it",
+                 wanted->name, cleanup_word(found->cleanup), cleanup_word(wanted->cleanup));
         return false;
     }
     if (wanted->cleanup == LOG_CLEANUP_delete && found->retention_ms != wanted->retention_ms) {

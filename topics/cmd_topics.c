@@ -130,8 +130,9 @@ static const struct baton_command cmd_plan = {
     .name = "plan",
     .summary = "show which topics are missing or wrongly made",
     .usage = "[--json]",
-    .description = "Compares the topics that the configuration needs with those that are there, and "
-                   "shows what `baton topics apply` would change. Changes nothing.",
+    .description =
+        "Compares the topics that the configuration needs with those that are there, and "
+        "shows what `baton topics apply` would change. Changes nothing.",
     .examples = "# what would be made\nbaton topics plan\n",
     .run = run_plan,
 };
@@ -161,10 +162,11 @@ static const struct baton_command cmd_apply = {
     .name = "apply",
     .summary = "make missing topics and mend settings",
     .usage = "[--json]",
-    .description = "Makes the topics that the configuration needs and mends settings of those that "
-                   "are there. Never changes a number of partitions, since keys would move to other "
-                   "partitions, and never deletes anything. May be repeated.\n\n"
-                   "On the local log the file is made, too, where there is none.",
+    .description =
+        "Makes the topics that the configuration needs and mends settings of those that "
+        "are there. Never changes a number of partitions, since keys would move to other "
+        "partitions, and never deletes anything. May be repeated.\n\n"
+        "On the local log the file is made, too, where there is none.",
     .examples = "# after adding a service to baton.yaml\nbaton topics apply\n",
     .run = run_apply,
 };
@@ -217,8 +219,9 @@ static const struct baton_command cmd_list = {
     .name = "list",
     .summary = "list the topics that are there",
     .usage = "[--json]",
-    .description = "Lists the topics of the configured services and those that all share, with what "
-                   "they hold and whether they are as they should be.",
+    .description =
+        "Lists the topics of the configured services and those that all share, with what "
+        "they hold and whether they are as they should be.",
     .examples = "baton topics list\nbaton topics list --json\n",
     .run = run_list,
 };

@@ -235,8 +235,8 @@ baton_code letters_one(struct log *log, const struct config *config, const char 
 bool letter_context_header(const char *name)
 {
     static const char *const added[] = {
-        DEAD_LETTER_TOPIC,   DEAD_LETTER_PARTITION, DEAD_LETTER_OFFSET, DEAD_LETTER_GROUP,
-        DEAD_LETTER_COUNT,   DEAD_LETTER_MESSAGE,   DEAD_LETTER_CODE,   DEAD_LETTER_CLASS,
+        DEAD_LETTER_TOPIC, DEAD_LETTER_PARTITION, DEAD_LETTER_OFFSET, DEAD_LETTER_GROUP,
+        DEAD_LETTER_COUNT, DEAD_LETTER_MESSAGE,   DEAD_LETTER_CODE,   DEAD_LETTER_CLASS,
     };
     for (size_t i = 0; i < COUNT_OF(added); i++) {
         if (strcmp(added[i], name) == 0) {

@@ -1,6 +1,6 @@
 /*
- * Dead letters that never became a turn: rejected records (DESIGN section 3). The letter of a parked
- * turn is not among them, for what holds for that turn now stands in the turn log.
+ * Dead letters that never became a turn: rejected records (DESIGN section 3). The letter of a
+ * parked turn is not among them, for what holds for that turn now stands in the turn log.
  *
  * Everything in a rejected record is unproven: what is read from it serves to find it again.
  */
@@ -24,15 +24,15 @@ struct letter {
     const char *service; /* whose topic it came to; borrowed from the configuration */
     int32_t partition;   /* of the dead-letter topic */
     int64_t offset;
-    struct wall_ms at;   /* when it was rejected */
+    struct wall_ms at; /* when it was rejected */
     baton_code code;
-    char message[256];   /* one line, foreign */
-    char topic[256];     /* the original one; "" if the header is missing */
-    int32_t from_partition; /* of the original topic; -1: not said */
-    int64_t from_offset;    /* -1: not said */
-    char turn_id[33];    /* as the record's key claims, or "" */
-    char role[16];       /* as its value claims, or "" */
-    char task_id[65];    /* as its value claims, or "" */
+    char message[256];               /* one line, foreign */
+    char topic[256];                 /* the original one; "" if the header is missing */
+    int32_t from_partition;          /* of the original topic; -1: not said */
+    int64_t from_offset;             /* -1: not said */
+    char turn_id[33];                /* as the record's key claims, or "" */
+    char role[16];                   /* as its value claims, or "" */
+    char task_id[65];                /* as its value claims, or "" */
     const struct log_record *record; /* key, value, headers; valid during the call */
 };
 

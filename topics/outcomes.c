@@ -241,8 +241,7 @@ void outcome_print(const struct outcome *outcome, struct buf *out)
     text_or_null(&w, "verdict", verdict.s);
     jsonw_key_int(&w, "attempt", outcome->attempt);
     text_or_null(&w, "class", outcome->has_class ? failure_word(outcome->class) : NULL);
-    text_or_null(&w, "code",
-                 outcome->code != BATON_OK ? baton_code_word(outcome->code) : NULL);
+    text_or_null(&w, "code", outcome->code != BATON_OK ? baton_code_word(outcome->code) : NULL);
     text_or_null(&w, "to", outcome->to.s);
     jsonw_key_text(&w, "at", wall_text(outcome->at).s);
     jsonw_key(&w, "result");

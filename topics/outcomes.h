@@ -32,8 +32,8 @@ void outcome_watch_close(struct outcome_watch *watch);
 /* Reads on from the partition's first record: for an end that lies in the past. */
 baton_code outcome_watch_rewind(struct outcome_watch *watch, struct baton_error *err);
 /*
- * The next outcome under the key that is proven; waits until `until`. *ret_outcome NULL: the time is
- * over. The caller frees it with outcome_free.
+ * The next outcome under the key that is proven; waits until `until`. *ret_outcome NULL: the time
+ * is over. The caller frees it with outcome_free.
  */
 baton_code outcome_watch_next(struct outcome_watch *watch, struct mono_ms until,
                               struct outcome **ret_outcome, struct baton_error *err);

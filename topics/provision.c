@@ -64,7 +64,8 @@ static baton_code judge(struct log *log, struct provision_step *step, struct bat
     if (topic_check(&step->wanted, &found, step->text, sizeof(step->text))) {
         step->what = PROVISION_keep;
     } else {
-        step->what = found.partitions != step->wanted.partitions ? PROVISION_refuse : PROVISION_mend;
+        step->what =
+            found.partitions != step->wanted.partitions ? PROVISION_refuse : PROVISION_mend;
     }
     return BATON_OK;
 }
@@ -159,8 +160,8 @@ baton_code provision_plan_make(const struct config *config, struct log *log,
     for (size_t s = 0; rc == BATON_OK && s < config->n_services; s++) {
         for (int kind = 0; rc == BATON_OK && kind < TOPIC_COUNT; kind++) {
             if (topic_kind_of_service((enum topic_kind)kind)) {
-                rc = add_wanted(config, log, (enum topic_kind)kind, config->services[s].name.s, &plan,
-                                &cap, err);
+                rc = add_wanted(config, log, (enum topic_kind)kind, config->services[s].name.s,
+                                &plan, &cap, err);
             }
         }
     }
@@ -235,7 +236,8 @@ baton_code provision_all(const struct config *config, size_t *ret_changes, struc
     struct log *log = NULL;
     struct provision_plan plan = {0};
     baton_code rc;
-    if ((rc = log_create(config, err)) == BATON_OK && (rc = log_open(config, &log, err)) == BATON_OK &&
+    if ((rc = log_create(config, err)) == BATON_OK &&
+        (rc = log_open(config, &log, err)) == BATON_OK &&
         (rc = provision_plan_make(config, log, &plan, err)) == BATON_OK) {
         rc = provision_apply(log, &plan, err);
     }

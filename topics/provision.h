@@ -2,8 +2,9 @@
  * Provisioning: which topics the configuration needs, what is there, and what would change.
  *
  * A plan is made from configuration and log, shown, then applied: topics are created and their
- * settings mended. The number of partitions is never changed, nothing is ever deleted. Works through
- * common/log only. A plan borrows configuration and log for its life. Any thread, one at a time.
+ * settings mended. The number of partitions is never changed, nothing is ever deleted. Works
+ * through common/log only. A plan borrows configuration and log for its life. Any thread, one at a
+ * time.
  */
 #ifndef BATON_TOPICS_PROVISION_H
 #define BATON_TOPICS_PROVISION_H
@@ -58,7 +59,8 @@ baton_code provision_apply(struct log *log, const struct provision_plan *plan,
                            struct baton_error *err);
 void provision_plan_done(struct provision_plan *plan);
 
-/* All of it: makes the log where there is none (local), plans and applies. *ret_changes may be NULL. */
+/* All of it: makes the log where there is none (local), plans and applies. *ret_changes may be
+ * NULL. */
 baton_code provision_all(const struct config *config, size_t *ret_changes, struct baton_error *err);
 
 #endif

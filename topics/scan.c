@@ -5,7 +5,8 @@
 #include <string.h>
 
 #define SCAN_RECORDS 64    /* of a batch: with records of the largest size it stays below 64 MiB */
-#define SCAN_WAIT_MS 10000 /* a log that gives nothing for so long below its end is not to be had */
+#define SCAN_WAIT_MS 10000 /* a log that gives nothing for so long below its end is not to be had  \
+                            */
 
 baton_code scan_partitions(struct log *log, const char *topic, int32_t *ret_partitions,
                            struct baton_error *err)
@@ -26,8 +27,7 @@ static baton_code scan_to(struct log *log, const char *topic, int32_t partition,
     struct log_batch batch = {0};
     bool stopped = false;
     int64_t at = from;
-    baton_code rc =
-        log_reader_open(log, topic, partition, from, LOG_READ_committed, &reader, err);
+    baton_code rc = log_reader_open(log, topic, partition, from, LOG_READ_committed, &reader, err);
     while (rc == BATON_OK && !stopped && at < end) {
         if ((rc = log_reader_next(reader, SCAN_RECORDS, SCAN_WAIT_MS, &batch, err)) != BATON_OK) {
             break;
@@ -156,8 +156,8 @@ static bool give_newest(void *arg, const struct log_record *record)
     return scan->fn(scan->arg, record);
 }
 
-baton_code scan_newest(struct log *log, const char *topic, int32_t partition, scan_fn *fn, void *arg,
-                       bool *ret_stopped, struct baton_error *err)
+baton_code scan_newest(struct log *log, const char *topic, int32_t partition, scan_fn *fn,
+                       void *arg, bool *ret_stopped, struct baton_error *err)
 {
     struct newest_scan scan = {.fn = fn, .arg = arg};
     int64_t low = 0;

@@ -17,11 +17,12 @@ typedef bool scan_fn(void *arg, const struct log_record *record);
 baton_code scan_partition(struct log *log, const char *topic, int32_t partition, int64_t from,
                           scan_fn *fn, void *arg, bool *ret_stopped, struct baton_error *err);
 /*
- * Of a compacted topic: the newest record of each key, no tombstones. A log that keeps older records
- * of a key for a while is read twice; 24 bytes for each key of the partition are held meanwhile.
+ * Of a compacted topic: the newest record of each key, no tombstones. A log that keeps older
+ * records of a key for a while is read twice; 24 bytes for each key of the partition are held
+ * meanwhile.
  */
-baton_code scan_newest(struct log *log, const char *topic, int32_t partition, scan_fn *fn, void *arg,
-                       bool *ret_stopped, struct baton_error *err);
+baton_code scan_newest(struct log *log, const char *topic, int32_t partition, scan_fn *fn,
+                       void *arg, bool *ret_stopped, struct baton_error *err);
 /* Partitions of a topic; topic_missing if it is not there. */
 baton_code scan_partitions(struct log *log, const char *topic, int32_t *ret_partitions,
                            struct baton_error *err);

@@ -1,4 +1,5 @@
-/* Reads how a service stands for producer/cmd_services.c, producer/operate.c and deploy/cmd_doctor.c. */
+/* Reads how a service stands for producer/cmd_services.c, producer/operate.c and
+ * deploy/cmd_doctor.c. */
 #include "topics/service_view.h"
 
 #include "common/base/clock.h"
@@ -67,7 +68,8 @@ static bool count_turn(void *arg, const struct log_record *record)
 {
     struct service_view *view = arg;
     struct turn_record turn;
-    if (record->key_len == strlen(PAUSE_KEY) && memcmp(record->key, PAUSE_KEY, record->key_len) == 0) {
+    if (record->key_len == strlen(PAUSE_KEY) &&
+        memcmp(record->key, PAUSE_KEY, record->key_len) == 0) {
         view->paused += is_pause(record) ? 1 : 0;
         return true;
     }

@@ -1,6 +1,6 @@
 /*
- * How a service stands: its workers, what nobody has taken yet, its turns by state. Read from group,
- * topics and turn log, for `baton services` and `baton doctor`.
+ * How a service stands: its workers, what nobody has taken yet, its turns by state. Read from
+ * group, topics and turn log, for `baton services` and `baton doctor`.
  */
 #ifndef BATON_TOPICS_SERVICE_VIEW_H
 #define BATON_TOPICS_SERVICE_VIEW_H
@@ -14,15 +14,15 @@
 #include <stddef.h>
 
 struct service_view {
-    const struct config_service *service;  /* borrowed */
-    struct log_group_member *workers;      /* freed by service_view_done */
+    const struct config_service *service; /* borrowed */
+    struct log_group_member *workers;     /* freed by service_view_done */
     size_t n_workers;
     int32_t partitions;
-    int64_t lag;              /* handoffs that nobody has taken in */
-    int64_t oldest_ms;        /* age of the oldest of them; -1: none */
+    int64_t lag;                     /* handoffs that nobody has taken in */
+    int64_t oldest_ms;               /* age of the oldest of them; -1: none */
     int64_t turns[TURN_STATE_COUNT]; /* filled with turns only */
     size_t unreadable;
-    int32_t paused;           /* partitions whose owner keeps a pause */
+    int32_t paused; /* partitions whose owner keeps a pause */
 };
 
 /* with_turns: reads the turn logs, too, which takes a moment for each 100,000 turns. */

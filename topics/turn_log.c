@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PREFIX_MIN 6      /* shorter ones mean several turns soon */
+#define PREFIX_MIN 6       /* shorter ones mean several turns soon */
 #define WATCH_SLICE_MS 200 /* several services are looked at in turns */
 
 static bool is_turn_key(const struct log_record *record)
@@ -19,7 +19,8 @@ static bool is_turn_key(const struct log_record *record)
     return record->key != NULL && hex_valid(record->key, record->key_len, 32);
 }
 
-/* A service that was never provisioned has no turns: with none_is_fine, a missing topic has 0 partitions. */
+/* A service that was never provisioned has no turns: with none_is_fine, a missing topic has 0
+ * partitions. */
 static baton_code partitions_or_none(struct log *log, const char *topic, bool none_is_fine,
                                      int32_t *ret_partitions, struct baton_error *err)
 {
@@ -49,8 +50,8 @@ static bool passes(const struct turn_filter *filter, const struct turn_record *r
            (filter->task_id == NULL || strcmp(filter->task_id, record->task_id.s) == 0);
 }
 
-/* Could it be in one of the states? A look at the bytes, which are those of turn_record_encode: most
- * turns are closed, and whoever asks for the open ones need not wait for them to be parsed. */
+/* Could it be in one of the states? A look at the bytes, which are those of turn_record_encode:
+ * most turns are closed, and whoever asks for the open ones need not wait for them to be parsed. */
 static bool may_pass(const struct turn_filter *filter, const struct log_record *record)
 {
     for (int i = 0; i < TURN_STATE_COUNT && filter->states != 0; i++) {
@@ -287,7 +288,8 @@ baton_code turn_log_resolve(struct log *log, const struct config *config, const 
         *ret_id = turn_id_of(prefix);
         return BATON_OK;
     }
-    for (size_t s = 0; s < config->n_services * COUNT_OF(kinds) && rc == BATON_OK && !stopped; s++) {
+    for (size_t s = 0; s < config->n_services * COUNT_OF(kinds) && rc == BATON_OK && !stopped;
+         s++) {
         struct topic_name topic = topic_name(kinds[s % COUNT_OF(kinds)], config->prefix.s,
                                              config->services[s / COUNT_OF(kinds)].name.s);
         int32_t partitions = 0;

@@ -1,8 +1,8 @@
 /*
  * What the turn logs say: the state of turns, as their owners wrote it (DESIGN section 5).
  *
- * Readers believe the turn log's writer; nothing here is verified, since nothing here executes. Read
- * without a group and without a store. Called by producer/ for `turns`, `dlq`, `services`.
+ * Readers believe the turn log's writer; nothing here is verified, since nothing here executes.
+ * Read without a group and without a store. Called by producer/ for `turns`, `dlq`, `services`.
  */
 #ifndef BATON_TOPICS_TURN_LOG_H
 #define BATON_TOPICS_TURN_LOG_H
@@ -44,8 +44,9 @@ baton_code turn_log_each(struct log *log, const struct config *config,
 
 /* One turn over all services that had it. */
 struct turn_life {
-    struct turn_record now; /* where it is now; delegated only if the next service has not taken it */
-    const char *service;    /* whose log `now` stands in; borrowed from the configuration */
+    struct turn_record
+        now;             /* where it is now; delegated only if the next service has not taken it */
+    const char *service; /* whose log `now` stands in; borrowed from the configuration */
     int32_t partition;
     struct attempt *attempts; /* of all services, in the order of their numbers; notes owned */
     size_t n_attempts;
@@ -68,8 +69,8 @@ baton_code turn_log_resolve(struct log *log, const struct config *config, const 
                             struct turn_id *ret_id, struct baton_error *err);
 
 /*
- * The handoff of a turn that no worker has taken in yet: *ret_service is the service whose topic has
- * it, NULL if none.
+ * The handoff of a turn that no worker has taken in yet: *ret_service is the service whose topic
+ * has it, NULL if none.
  */
 baton_code turn_log_waiting(struct log *log, const struct config *config, const char *turn_id,
                             const char **ret_service, struct baton_error *err);
@@ -81,8 +82,8 @@ struct turn_watch;
 baton_code turn_watch_open(struct log *log, const struct config *config, const char *turn_id,
                            struct turn_watch **ret_watch, struct baton_error *err);
 void turn_watch_close(struct turn_watch *watch);
-/* Waits at most timeout_ms for a new record of the turn: *ret_record (the caller's turn_record_done)
- * and *ret_service; *ret_service NULL: nothing came. */
+/* Waits at most timeout_ms for a new record of the turn: *ret_record (the caller's
+ * turn_record_done) and *ret_service; *ret_service NULL: nothing came. */
 baton_code turn_watch_next(struct turn_watch *watch, int64_t timeout_ms,
                            struct turn_record *ret_record, const char **ret_service,
                            struct baton_error *err);

@@ -60,12 +60,13 @@ struct baton_turn {
 
 #define BATON_TURN_INIT                                                                            \
     {                                                                                              \
-        sizeof(struct baton_turn), NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, 0 \
+        sizeof(struct baton_turn), NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0,  \
+            0                                                                                      \
     }
 
 /*
- * config_path NULL: $BATON_CONFIG, ./baton.yaml, /etc/baton/baton.yaml. Codes: bad_config, key_unsafe,
- * unauthenticated (no private key of the identity), bad_mode.
+ * config_path NULL: $BATON_CONFIG, ./baton.yaml, /etc/baton/baton.yaml. Codes: bad_config,
+ * key_unsafe, unauthenticated (no private key of the identity), bad_mode.
  */
 BATON_API BATON_MUST_USE baton_code baton_publisher_open(const char *config_path,
                                                          struct baton_publisher **ret_publisher,
@@ -73,10 +74,10 @@ BATON_API BATON_MUST_USE baton_code baton_publisher_open(const char *config_path
 BATON_API void baton_publisher_close(struct baton_publisher *publisher);
 
 /*
- * Publishes a turn. ok: it is in the log, also when the wait was in vain (baton_published_timed_out).
- * Codes: usage, bad_service, unknown_service, invalid_request, not_permitted, record_too_large,
- * turn_conflict, service_unavailable, publish_failed, timed_out (the log did not answer: publish again
- * with the same key).
+ * Publishes a turn. ok: it is in the log, also when the wait was in vain
+ * (baton_published_timed_out). Codes: usage, bad_service, unknown_service, invalid_request,
+ * not_permitted, record_too_large, turn_conflict, service_unavailable, publish_failed, timed_out
+ * (the log did not answer: publish again with the same key).
  */
 BATON_API BATON_MUST_USE baton_code baton_publish(struct baton_publisher *publisher,
                                                   const struct baton_turn *turn,

@@ -1,4 +1,5 @@
-/* A host in a temporary folder for tests of topics and producer: configuration, keys, trust, local log. */
+/* A host in a temporary folder for tests of topics and producer: configuration, keys, trust, local
+ * log. */
 #ifndef BATON_TESTS_UNIT_PRODUCER_HOST_H
 #define BATON_TESTS_UNIT_PRODUCER_HOST_H
 

@@ -1,4 +1,5 @@
-/* Every verb of this program's middle: its help has what people and scripts need, and names that are its own. */
+/* Every verb of this program's middle: its help has what people and scripts need, and names that
+ * are its own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 #include "topics/cmd_keys.h"
 #include "topics/cmd_topics.h"
 
-static const struct baton_command *const verbs[] = {&cmd_publish, &cmd_turns,  &cmd_dlq,
+static const struct baton_command *const verbs[] = {&cmd_publish,  &cmd_turns,  &cmd_dlq,
                                                     &cmd_services, &cmd_topics, &cmd_keys};
 
 static void check_options(const struct baton_command *command)

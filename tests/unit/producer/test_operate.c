@@ -1,4 +1,5 @@
-/* Reading turn logs and dead letters, replaying, cancelling: on a real local log, without a worker. */
+/* Reading turn logs and dead letters, replaying, cancelling: on a real local log, without a worker.
+ */
 #include "tests/unit/producer/host.h"
 
 #include "common/record/dead_letter.h"
@@ -102,8 +103,12 @@ static void put_turn(struct world *w, const char *service, const char *id, enum 
         record.result_len = strlen(record.result);
     }
     turn_record_encode(&record, &value);
-    struct log_record out = {.topic = topic.s, .partition = LOG_PARTITION_BY_KEY, .key = id, .key_len = 32,
-                             .value = value.data, .value_len = value.len};
+    struct log_record out = {.topic = topic.s,
+                             .partition = LOG_PARTITION_BY_KEY,
+                             .key = id,
+                             .key_len = 32,
+                             .value = value.data,
+                             .value_len = value.len};
     assert_int_equal(log_publish(w->publisher, &out, 1, 1000, NULL), BATON_OK);
     buf_done(&value);
     turn_record_done(&record);
@@ -121,7 +126,8 @@ static size_t counted(struct world *w, const struct turn_filter *filter)
 {
     size_t n = 0;
     size_t unreadable = 0;
-    assert_int_equal(turn_log_each(w->host.log, w->host.config, filter, count, &n, &unreadable, NULL), BATON_OK);
+    assert_int_equal(
+        turn_log_each(w->host.log, w->host.config, filter, count, &n, &unreadable, NULL), BATON_OK);
     assert_int_equal(unreadable, 0);
     return n;
 }
@@ -142,8 +148,8 @@ static void test_turns_are_filtered(void **state)
     assert_int_equal(counted(&w, &(struct turn_filter){.roles = ROLE_BIT(ROLE_owner)}), 0);
     assert_int_equal(counted(&w, &(struct turn_filter){.task_id = "t-1"}), 3);
     size_t n = 0;
-    assert_int_equal(turn_log_each(w.host.log, w.host.config, &(struct turn_filter){.service = "nope"}, count, &n,
-                                   NULL, NULL),
+    assert_int_equal(turn_log_each(w.host.log, w.host.config,
+                                   &(struct turn_filter){.service = "nope"}, count, &n, NULL, NULL),
                      BATON_E_unknown_service);
     world_close(&w);
 }
@@ -160,11 +166,15 @@ static void test_first_digits_name_a_turn(void **state)
     put_turn(&w, "beta", id_c, TURN_completed, 1, 0);
     assert_int_equal(turn_log_resolve(w.host.log, w.host.config, "aaaaaa", &id, &err), BATON_OK);
     assert_string_equal(id.s, id_a);
-    assert_int_equal(turn_log_resolve(w.host.log, w.host.config, "bbbbbb", &id, &err), BATON_E_invalid_request);
+    assert_int_equal(turn_log_resolve(w.host.log, w.host.config, "bbbbbb", &id, &err),
+                     BATON_E_invalid_request);
     assert_non_null(strstr(err.text, "ambiguous"));
-    assert_int_equal(turn_log_resolve(w.host.log, w.host.config, "cccccc", &id, &err), BATON_E_turn_not_found);
-    assert_int_equal(turn_log_resolve(w.host.log, w.host.config, "aaaaa", &id, &err), BATON_E_invalid_request);
-    assert_int_equal(turn_log_resolve(w.host.log, w.host.config, "AAAAAA", &id, &err), BATON_E_invalid_request);
+    assert_int_equal(turn_log_resolve(w.host.log, w.host.config, "cccccc", &id, &err),
+                     BATON_E_turn_not_found);
+    assert_int_equal(turn_log_resolve(w.host.log, w.host.config, "aaaaa", &id, &err),
+                     BATON_E_invalid_request);
+    assert_int_equal(turn_log_resolve(w.host.log, w.host.config, "AAAAAA", &id, &err),
+                     BATON_E_invalid_request);
     assert_int_equal(turn_log_resolve(w.host.log, w.host.config, "../../etc/passwd", &id, &err),
                      BATON_E_invalid_request);
     world_close(&w);
@@ -214,19 +224,22 @@ static void test_a_parked_turn_is_replayed_by_a_control_record_that_its_owner_ta
     struct receipt receipt;
     world_open(&w);
     put_turn(&w, "alpha", id_a, TURN_parked, 2, 0);
-    assert_int_equal(replay_turn(&w.session, id_a, &(struct replay_request){.dry_run = true}, &result, NULL),
-                     BATON_OK);
+    assert_int_equal(
+        replay_turn(&w.session, id_a, &(struct replay_request){.dry_run = true}, &result, NULL),
+        BATON_OK);
     assert_int_equal(result.what, REPLAYED_would);
     assert_int_equal(replay_turn(&w.session, id_a, &here, &result, NULL), BATON_OK);
     assert_int_equal(result.what, REPLAYED_queued); /* nobody is there to answer */
     assert_int_equal(result.attempt, 2);
     assert_string_equal(result.role, "reviewer");
-    assert_int_equal(log_reader_open(w.host.log, "baton.control.alpha", log_partition_of(id_a, 32, 4), 0,
-                                     LOG_READ_committed, &reader, NULL),
+    assert_int_equal(log_reader_open(w.host.log, "baton.control.alpha",
+                                     log_partition_of(id_a, 32, 4), 0, LOG_READ_committed, &reader,
+                                     NULL),
                      BATON_OK);
     assert_int_equal(log_reader_next(reader, 10, 1000, &batch, NULL), BATON_OK);
     assert_int_equal(batch.count, 1);
-    const struct receiver receiver = {w.session.identity.trust, w.session.identity.fleet, true, "alpha", 4};
+    const struct receiver receiver = {w.session.identity.trust, w.session.identity.fleet, true,
+                                      "alpha", 4};
     assert_int_equal(receipt_control(&receiver, &batch.records[0], &receipt), BATON_OK);
     assert_int_equal(receipt.control->kind, CONTROL_replay);
     assert_int_equal(receipt.control->attempt, 2);
@@ -253,8 +266,9 @@ static void test_d19_what_is_not_parked_is_not_replayed(void **state)
     put_turn(&w, "alpha", id_b, TURN_completed, 1, 0);
     assert_int_equal(replay_turn(&w.session, id_b, &here, &result, NULL), BATON_E_turn_closed);
     put_turn(&w, "alpha", id_c, TURN_parked, 1, 0);
-    assert_int_equal(replay_turn(&w.session, id_c, &(struct replay_request){.to = "nope"}, &result, NULL),
-                     BATON_E_unknown_service);
+    assert_int_equal(
+        replay_turn(&w.session, id_c, &(struct replay_request){.to = "nope"}, &result, NULL),
+        BATON_E_unknown_service);
     world_close(&w);
 }
 
@@ -284,7 +298,8 @@ static struct letters_seen dead_of(struct world *w, const struct dead_filter *fi
     return seen;
 }
 
-static void put_letter(struct world *w, const char *origin, const char *key, size_t key_len, bool parked)
+static void put_letter(struct world *w, const char *origin, const char *key, size_t key_len,
+                       bool parked)
 {
     struct log_header headers[6];
     size_t n = 0;
@@ -298,9 +313,14 @@ static void put_letter(struct world *w, const char *origin, const char *key, siz
     if (parked) {
         headers[n++] = (struct log_header){DEAD_LETTER_COUNT, "1", 1};
     }
-    struct log_record record = {.topic = "dlq.baton.handoff.alpha", .partition = LOG_PARTITION_BY_KEY, .key = key,
-                                .key_len = key_len, .value = "{\"role\":\"owner\"}", .value_len = 16,
-                                .headers = headers, .n_headers = n};
+    struct log_record record = {.topic = "dlq.baton.handoff.alpha",
+                                .partition = LOG_PARTITION_BY_KEY,
+                                .key = key,
+                                .key_len = key_len,
+                                .value = "{\"role\":\"owner\"}",
+                                .value_len = 16,
+                                .headers = headers,
+                                .n_headers = n};
     assert_int_equal(log_publish(w->publisher, &record, 1, 1000, NULL), BATON_OK);
 }
 
@@ -310,7 +330,8 @@ static void test_parked_turns_and_rejected_records_are_one_list(void **state)
     struct world w;
     world_open(&w);
     put_turn(&w, "alpha", id_a, TURN_parked, 1, 0);
-    put_letter(&w, "baton.handoff.alpha", id_a, 32, true); /* the letter of the parked turn: one of the list, not two */
+    put_letter(&w, "baton.handoff.alpha", id_a, 32,
+               true); /* the letter of the parked turn: one of the list, not two */
     put_letter(&w, "baton.handoff.alpha", id_b, 32, false);
     struct letters_seen seen = dead_of(&w, &(struct dead_filter){0});
     assert_int_equal(seen.parked, 1);
@@ -338,13 +359,15 @@ static void test_a_rejected_record_is_written_again_byte_for_byte(void **state)
     assert_true(letter_id_valid(seen.id));
     assert_int_equal(replay_letter(&w.session, seen.id, &here, &result, NULL), BATON_OK);
     assert_int_equal(result.what, REPLAYED_written);
-    assert_int_equal(log_reader_open(w.host.log, "baton.handoff.alpha", log_partition_of(id_b, 32, 4), 0,
-                                     LOG_READ_committed, &reader, NULL),
+    assert_int_equal(log_reader_open(w.host.log, "baton.handoff.alpha",
+                                     log_partition_of(id_b, 32, 4), 0, LOG_READ_committed, &reader,
+                                     NULL),
                      BATON_OK);
     assert_int_equal(log_reader_next(reader, 10, 1000, &batch, NULL), BATON_OK);
     assert_int_equal(batch.count, 1);
     assert_int_equal(batch.records[0].value_len, 16);
-    assert_int_equal(batch.records[0].n_headers, 1); /* the context is gone, what was there is as it was */
+    assert_int_equal(batch.records[0].n_headers,
+                     1); /* the context is gone, what was there is as it was */
     assert_string_equal(batch.records[0].headers[0].name, "x-foreign");
     assert_null(batch.records[0].headers[0].value);
     log_batch_free(&batch);
@@ -359,14 +382,16 @@ static void test_a_rejected_record_is_written_again_byte_for_byte(void **state)
 static void test_a_letter_of_another_origin_is_not_written(void **state)
 {
     (void)state;
-    const char *const origins[] = {NULL, "baton.handoff.beta", "baton.turns.alpha", "baton.outcomes", ""};
+    const char *const origins[] = {NULL, "baton.handoff.beta", "baton.turns.alpha",
+                                   "baton.outcomes", ""};
     for (size_t i = 0; i < sizeof(origins) / sizeof(origins[0]); i++) {
         struct world w;
         struct replay_result result;
         world_open(&w);
         put_letter(&w, origins[i], id_b, 32, false);
         struct letters_seen seen = dead_of(&w, &(struct dead_filter){0});
-        assert_int_equal(replay_letter(&w.session, seen.id, &here, &result, NULL), BATON_E_invalid_request);
+        assert_int_equal(replay_letter(&w.session, seen.id, &here, &result, NULL),
+                         BATON_E_invalid_request);
         world_close(&w);
     }
 }
@@ -384,8 +409,10 @@ static void test_letter_ids(void **state)
     assert_false(letter_id_valid("alpha:0:1:2"));
     assert_false(letter_id_valid(id_a));
     world_open(&w);
-    assert_int_equal(replay_letter(&w.session, "alpha:0:5", &here, &result, NULL), BATON_E_handoff_not_found);
-    assert_int_equal(replay_letter(&w.session, "nope:0:5", &here, &result, NULL), BATON_E_unknown_service);
+    assert_int_equal(replay_letter(&w.session, "alpha:0:5", &here, &result, NULL),
+                     BATON_E_handoff_not_found);
+    assert_int_equal(replay_letter(&w.session, "nope:0:5", &here, &result, NULL),
+                     BATON_E_unknown_service);
     world_close(&w);
 }
 
@@ -397,10 +424,15 @@ static void test_a_service_is_seen(void **state)
     world_open(&w);
     put_turn(&w, "alpha", id_a, TURN_parked, 1, 0);
     put_turn(&w, "alpha", id_b, TURN_completed, 1, 0);
-    struct log_record record = {.topic = "baton.handoff.alpha", .partition = LOG_PARTITION_BY_KEY, .key = id_c,
-                                .key_len = 32, .value = "x", .value_len = 1};
+    struct log_record record = {.topic = "baton.handoff.alpha",
+                                .partition = LOG_PARTITION_BY_KEY,
+                                .key = id_c,
+                                .key_len = 32,
+                                .value = "x",
+                                .value_len = 1};
     assert_int_equal(log_publish(w.publisher, &record, 1, 1000, NULL), BATON_OK);
-    assert_int_equal(service_view_read(w.host.log, w.host.config, &w.host.config->services[0], true, &view, NULL),
+    assert_int_equal(service_view_read(w.host.log, w.host.config, &w.host.config->services[0], true,
+                                       &view, NULL),
                      BATON_OK);
     assert_int_equal(view.n_workers, 0);
     assert_int_equal(view.lag, 1);

@@ -1,4 +1,5 @@
-/* Publishing: refusals before side effects, one signed record, repeats, and waiting for what becomes of it. */
+/* Publishing: refusals before side effects, one signed record, repeats, and waiting for what
+ * becomes of it. */
 #include "tests/unit/producer/host.h"
 
 #include "common/base/limits.h"
@@ -38,8 +39,12 @@ static void world_close(struct world *w)
 
 static struct publish_request request_of(const char *key)
 {
-    return (struct publish_request){
-        .service = "alpha", .role = "reviewer", .task_id = "t-1", .key = key, .payload = "x", .payload_len = 1};
+    return (struct publish_request){.service = "alpha",
+                                    .role = "reviewer",
+                                    .task_id = "t-1",
+                                    .key = key,
+                                    .payload = "x",
+                                    .payload_len = 1};
 }
 
 static struct published publish(struct world *w, const struct publish_request *request)
@@ -89,17 +94,26 @@ static void test_refusals_come_before_the_log_is_opened(void **state)
         {BATON_E_invalid_request, {.service = "alpha", .role = NULL, .task_id = "t"}},
         {BATON_E_invalid_request, {.service = "alpha", .role = "owner", .task_id = "a b"}},
         {BATON_E_invalid_request, {.service = "alpha", .role = "owner", .task_id = NULL}},
-        {BATON_E_invalid_request, {.service = "alpha", .role = "owner", .task_id = "t", .task_rev = -1}},
-        {BATON_E_invalid_request, {.service = "alpha", .role = "owner", .task_id = "t", .key = key}},
-        {BATON_E_invalid_request, {.service = "alpha", .role = "owner", .task_id = "t", .intent = "A b"}},
-        {BATON_E_invalid_request, {.service = "alpha", .role = "owner", .task_id = "t", .summary = ""}},
-        {BATON_E_invalid_request, {.service = "alpha", .role = "owner", .task_id = "t", .place = "etc"}},
+        {BATON_E_invalid_request,
+         {.service = "alpha", .role = "owner", .task_id = "t", .task_rev = -1}},
+        {BATON_E_invalid_request,
+         {.service = "alpha", .role = "owner", .task_id = "t", .key = key}},
+        {BATON_E_invalid_request,
+         {.service = "alpha", .role = "owner", .task_id = "t", .intent = "A b"}},
+        {BATON_E_invalid_request,
+         {.service = "alpha", .role = "owner", .task_id = "t", .summary = ""}},
+        {BATON_E_invalid_request,
+         {.service = "alpha", .role = "owner", .task_id = "t", .place = "etc"}},
         {BATON_E_invalid_request,
          {.service = "alpha", .role = "owner", .task_id = "t", .data = "[1]", .data_len = 3}},
         {BATON_E_invalid_request,
          {.service = "alpha", .role = "owner", .task_id = "t", .life_ms = TURN_LIFE_MAX_MS + 1}},
         {BATON_E_record_too_large,
-         {.service = "alpha", .role = "owner", .task_id = "t", .payload = large, .payload_len = sizeof(large)}},
+         {.service = "alpha",
+          .role = "owner",
+          .task_id = "t",
+          .payload = large,
+          .payload_len = sizeof(large)}},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct published published;
@@ -123,7 +137,8 @@ static void test_i11_an_unknown_service_is_answered_with_the_known_ones(void **s
     world_open(&w, "");
     struct publish_request request = request_of(NULL);
     request.service = "alfa";
-    assert_int_equal(publisher_publish(&w.publisher, &request, &published, &err), BATON_E_unknown_service);
+    assert_int_equal(publisher_publish(&w.publisher, &request, &published, &err),
+                     BATON_E_unknown_service);
     assert_non_null(strstr(err.text, "alpha, beta"));
     world_close(&w);
 }
@@ -143,8 +158,10 @@ static void test_x6_rights_are_checked_before_sending(void **state)
     const struct keys_folders folders = {host->config->keys, host->config->trust};
     const struct keys_wish wish = {.kind = "program", .create = create, .n_create = 1};
     assert_int_equal(keys_generate(&folders, "ci", &wish, false, &made, &err), BATON_OK);
-    struct config *config = host_config(host, "identity: ci\nservices:\n"
-                                              "  alpha: {roles: [owner, reviewer], executor: {kind: exec, command: [/bin/true]}}\n");
+    struct config *config = host_config(
+        host,
+        "identity: ci\nservices:\n"
+        "  alpha: {roles: [owner, reviewer], executor: {kind: exec, command: [/bin/true]}}\n");
     assert_int_equal(publisher_open(config, &ci, &err), BATON_OK);
     struct publish_request request = request_of(NULL);
     assert_int_equal(publisher_publish(&ci, &request, &published, &err), BATON_E_not_permitted);
@@ -179,12 +196,14 @@ static void test_a_service_without_topics_is_unknown(void **state)
     struct published published;
     struct baton_error err = {BATON_OK, ""};
     world_open(&w, "");
-    struct config *config = host_config(&w.host, "identity: alice\nservices:\n"
-                                                 "  gamma: {roles: [owner], executor: {kind: exec, command: [/bin/true]}}\n");
+    struct config *config = host_config(
+        &w.host, "identity: alice\nservices:\n"
+                 "  gamma: {roles: [owner], executor: {kind: exec, command: [/bin/true]}}\n");
     assert_int_equal(publisher_open(config, &publisher, &err), BATON_OK);
     struct publish_request request = request_of(NULL);
     request.service = "gamma";
-    assert_int_equal(publisher_publish(&publisher, &request, &published, &err), BATON_E_unknown_service);
+    assert_int_equal(publisher_publish(&publisher, &request, &published, &err),
+                     BATON_E_unknown_service);
     assert_non_null(strstr(err.text, "baton topics apply"));
     publisher_close(&publisher);
     config_free(config);
@@ -192,12 +211,13 @@ static void test_a_service_without_topics_is_unknown(void **state)
 }
 
 /* The record of a partition at an offset, judged as its worker would. */
-static baton_code judge(struct world *w, const struct published *published, struct receipt *ret_receipt)
+static baton_code judge(struct world *w, const struct published *published,
+                        struct receipt *ret_receipt)
 {
     struct log_reader *reader = NULL;
     struct log_batch batch = {0};
-    const struct receiver receiver = {w->publisher.identity.trust, w->publisher.identity.fleet, true,
-                                      published->service.s, 4};
+    const struct receiver receiver = {w->publisher.identity.trust, w->publisher.identity.fleet,
+                                      true, published->service.s, 4};
     struct topic_name topic = topic_name(TOPIC_handoff, "baton", published->service.s);
     assert_int_equal(log_reader_open(w->host.log, topic.s, published->partition, published->offset,
                                      LOG_READ_committed, &reader, NULL),
@@ -269,8 +289,9 @@ static void test_proof_off_goes_unsigned_without_a_key(void **state)
     struct receipt receipt;
     struct baton_error err = {BATON_OK, ""};
     world_open(&w, "");
-    struct config *config = host_config(&w.host, "identity: nobody\nproof: \"off\"\nservices:\n"
-                                                 "  alpha: {roles: [owner], executor: {kind: exec, command: [/bin/true]}}\n");
+    struct config *config = host_config(
+        &w.host, "identity: nobody\nproof: \"off\"\nservices:\n"
+                 "  alpha: {roles: [owner], executor: {kind: exec, command: [/bin/true]}}\n");
     assert_int_equal(publisher_open(config, &publisher, &err), BATON_OK);
     struct publish_request request = request_of(NULL);
     assert_int_equal(publisher_publish(&publisher, &request, &published, &err), BATON_OK);
@@ -319,8 +340,11 @@ static void telling_open(struct telling *t)
     t->turn = receipt.turn;
     receipt.turn = NULL;
     receipt_done(&receipt);
-    const struct outcome_trust trust = {t->w.publisher.identity.trust, t->w.publisher.identity.fleet, true};
-    assert_int_equal(outcome_watch_open(t->w.host.log, "baton", t->turn->id.s, &trust, &t->watch, NULL), BATON_OK);
+    const struct outcome_trust trust = {t->w.publisher.identity.trust,
+                                        t->w.publisher.identity.fleet, true};
+    assert_int_equal(
+        outcome_watch_open(t->w.host.log, "baton", t->turn->id.s, &trust, &t->watch, NULL),
+        BATON_OK);
     assert_int_equal(log_publisher_open(t->w.host.log, &t->log_publisher, NULL), BATON_OK);
 }
 
@@ -335,8 +359,8 @@ static void telling_close(struct telling *t)
 }
 
 /* What service tells, signed by signer. */
-static void tell(struct telling *t, const struct signer *signer, const char *service, enum outcome_event event,
-                 enum turn_state state, int attempt, bool other_content)
+static void tell(struct telling *t, const struct signer *signer, const char *service,
+                 enum outcome_event event, enum turn_state state, int attempt, bool other_content)
 {
     struct outcome o = {.event = event,
                         .turn_id = t->turn->id,
@@ -364,17 +388,22 @@ static void tell(struct telling *t, const struct signer *signer, const char *ser
         o.code = BATON_E_executor_failed;
     }
     if (state == TURN_completed) {
-        o.result = (char *)(uintptr_t)"{\"verdict\":\"approve\"}";
+        o.result = (char *)(uintptr_t) "{\"verdict\":\"approve\"}";
         o.result_len = strlen(o.result);
     }
     outcome_encode(&o, &value);
     struct digest digest = digest_of(value.data, value.len);
-    assert_int_equal(signer_sign(signer, t->w.publisher.identity.fleet, PROOF_outcome, t->turn->id.s, 32, NULL,
-                                 &digest, &proof, NULL),
+    assert_int_equal(signer_sign(signer, t->w.publisher.identity.fleet, PROOF_outcome,
+                                 t->turn->id.s, 32, NULL, &digest, &proof, NULL),
                      BATON_OK);
     const struct log_header header = {"baton-sig", proof.s, strlen(proof.s)};
-    struct log_record record = {.topic = "baton.outcomes", .partition = LOG_PARTITION_BY_KEY, .key = t->turn->id.s,
-                                .key_len = 32, .value = value.data, .value_len = value.len, .headers = &header,
+    struct log_record record = {.topic = "baton.outcomes",
+                                .partition = LOG_PARTITION_BY_KEY,
+                                .key = t->turn->id.s,
+                                .key_len = 32,
+                                .value = value.data,
+                                .value_len = value.len,
+                                .headers = &header,
                                 .n_headers = 1};
     assert_int_equal(log_publish(t->log_publisher, &record, 1, 1000, NULL), BATON_OK);
     buf_done(&value);
@@ -400,7 +429,8 @@ static void test_the_end_is_waited_for(void **state)
     tell(&t, t.alpha, "alpha", OUTCOME_completed, TURN_completed, 1, false);
     assert_int_equal(wait_for(&t, PUBLISH_WAIT_end, &published), BATON_OK);
     assert_int_equal(published.outcome->event, OUTCOME_completed);
-    assert_string_equal(result_verdict(published.outcome->result, published.outcome->result_len).s, "approve");
+    assert_string_equal(result_verdict(published.outcome->result, published.outcome->result_len).s,
+                        "approve");
     published_done(&published);
     telling_close(&t);
 }
@@ -429,7 +459,8 @@ static void test_a_duplicate_brings_the_end_that_was(void **state)
     assert_true(published.timed_out && published.deduped && !published.delivered);
     tell(&t, t.alpha, "alpha", OUTCOME_duplicate, TURN_completed, 1, false);
     assert_int_equal(wait_for(&t, PUBLISH_WAIT_end, &published), BATON_OK);
-    assert_true(published.deduped && published.outcome != NULL && published.outcome->state == TURN_completed);
+    assert_true(published.deduped && published.outcome != NULL &&
+                published.outcome->state == TURN_completed);
     published_done(&published);
     telling_close(&t);
 }
@@ -457,8 +488,10 @@ static void test_a_delegated_turn_is_followed(void **state)
     tell(&t, t.alpha, "alpha", OUTCOME_delegated, TURN_delegated, 1, false);
     tell(&t, t.beta, "beta", OUTCOME_completed, TURN_completed, 2, false);
     outcome_watch_close(t.watch);
-    const struct outcome_trust trust = {t.w.publisher.identity.trust, t.w.publisher.identity.fleet, true};
-    assert_int_equal(outcome_watch_open(t.w.host.log, "baton", t.turn->id.s, &trust, &t.watch, NULL), BATON_OK);
+    const struct outcome_trust trust = {t.w.publisher.identity.trust, t.w.publisher.identity.fleet,
+                                        true};
+    assert_int_equal(
+        outcome_watch_open(t.w.host.log, "baton", t.turn->id.s, &trust, &t.watch, NULL), BATON_OK);
     tell(&t, t.alpha, "alpha", OUTCOME_duplicate, TURN_delegated, 1, false);
     assert_int_equal(wait_for(&t, PUBLISH_WAIT_end, &published), BATON_OK);
     assert_non_null(published.outcome);

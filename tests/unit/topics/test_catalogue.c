@@ -90,7 +90,7 @@ static void test_the_document_is_the_list(void **state)
                  topic.cleanup == LOG_CLEANUP_compact ? "compact" : "delete",
                  topic.cleanup == LOG_CLEANUP_compact ? "newest of each key"
                  : topic.retention_ms < 0             ? "no limit"
-                                                      : quantity_duration_text(topic.retention_ms).s,
+                                          : quantity_duration_text(topic.retention_ms).s,
                  topic.record_bytes_max / 1024, topic_kind_text((enum topic_kind)kind));
         if (strstr(page, row) == NULL) {
             fail_msg("topics/TOPICS.md has not the row\n%s", row);

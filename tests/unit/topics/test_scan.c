@@ -19,8 +19,8 @@ struct fake_reader {
 
 static const struct log_driver_ops fake_ops;
 
-static baton_code watermarks(struct log *log, const char *topic, int32_t partition, int64_t *ret_low,
-                             int64_t *ret_high, struct baton_error *err)
+static baton_code watermarks(struct log *log, const char *topic, int32_t partition,
+                             int64_t *ret_low, int64_t *ret_high, struct baton_error *err)
 {
     (void)log;
     (void)topic;
@@ -63,8 +63,9 @@ static baton_code reader_next(struct log_reader *base, size_t max, int64_t timeo
     for (int n = 0; n < 2 && reader->at < STORED; n++, reader->at++) {
         const char *value = stored[reader->at].value;
         bool damaged = false;
-        assert_true(batch_add(batch, (int64_t)reader->at, (struct wall_ms){1}, stored[reader->at].key,
-                              1, value, value != NULL ? 1 : 0, NULL, 0, &damaged));
+        assert_true(batch_add(batch, (int64_t)reader->at, (struct wall_ms){1},
+                              stored[reader->at].key, 1, value, value != NULL ? 1 : 0, NULL, 0,
+                              &damaged));
     }
     batch->next_offset = (int64_t)reader->at;
     batch->at_end = reader->at == STORED;
@@ -142,8 +143,11 @@ static void test_many_keys_on_a_real_log(void **state)
         static char keys[3000][16];
         for (int i = 0; i < 3000; i++) {
             snprintf(keys[i], sizeof(keys[i]), "%d", i);
-            records[i] = (struct log_record){.topic = "many", .key = keys[i],
-                                             .key_len = strlen(keys[i]), .value = "v", .value_len = 1};
+            records[i] = (struct log_record){.topic = "many",
+                                             .key = keys[i],
+                                             .key_len = strlen(keys[i]),
+                                             .value = "v",
+                                             .value_len = 1};
         }
         assert_int_equal(log_publish(publisher, records, 3000, 10000, NULL), BATON_OK);
     }
