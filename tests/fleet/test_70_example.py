@@ -1,5 +1,6 @@
 """The example executor does real work on a patch, in every role."""
 import os
+import re
 import shutil
 
 import pytest
@@ -103,3 +104,49 @@ def test_a_provider_that_refuses_is_a_failed_attempt(example):
     example.drain("example", "w1")
     shown = example.show(turn)
     assert (shown["state"], shown["role"], len(shown["attempts"])) == ("completed", "reviewer", 3)
+
+
+# ---- what the documents say ----
+
+def page(name):
+    with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def test_the_example_of_topics_md_is_what_the_command_prints(host):
+    host.write({"alpha": None, "beta": None, "lint": host.service(roles=["reviewer"])})
+    shown = re.search(r"\$ baton topics plan\n(.*?)\n\$ ", page("topics/TOPICS.md"), re.S).group(1)
+    printed = [line for line in host.run("topics", "plan").ok().out.splitlines() if line.startswith("create")]
+    assert printed == shown.splitlines()
+
+
+def test_the_executor_of_the_readme_works(fresh):
+    script = re.search(r"```sh\n(#!/bin/sh\n.*?)```", page("README.md"), re.S).group(1)
+    path = os.path.join(fresh.dir, "executor")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(script)
+    os.chmod(path, 0o755)
+    service = fresh.service()
+    service["executor"] = {"kind": "exec", "command": [path]}
+    host = fresh.configure({"example": service})
+    assert end_of(host, "reviewer", b"all is well")[0] == "approve"
+    assert end_of(host, "reviewer", b"FIXTHIS soon", "t-2")[0] == "changes"
+
+
+def test_the_readme_names_files_that_exist():
+    """STYLE 2.1: the path of a handoff is kept true."""
+    text = page("README.md")
+    path = re.search(r"## The path of a handoff\n\n```\n(.*?)```", text, re.S).group(1)
+    named = set(re.findall(r"(?:common|topics|producer|worker|deploy)/[\w./-]*\w/?", path))
+    named |= {target for target in re.findall(r"\]\(([\w./-]+)\)", text)}
+    assert len(named) > 15, named
+    missing = [name for name in sorted(named) if not os.path.exists(os.path.join(ROOT, name))]
+    assert not missing
+
+
+def test_the_commands_of_the_readme_exist(fresh):
+    verbs = set(re.findall(r"\bbaton ((?:init|config|keys|topics|publish|worker|turns|services|dlq|doctor|store|bench)"
+                           r"(?: (?:show|list|replay|pause|cancel|check|apply))?)\b", page("README.md")))
+    assert len(verbs) >= 8, verbs
+    for verb in sorted(verbs):
+        fresh.run(*verb.split(), "--help").ok()
