@@ -40,7 +40,7 @@ static const struct command_option options[] = {
     {.name = "media-type", .argument = "TYPE", .kind = OPTION_text,
      .help = "Of the payload; text/plain or application/octet-stream unless given."},
     {.name = "data", .letter = 'd', .argument = "KEY=VALUE", .kind = OPTION_multi,
-     .help = "A fact for the executor, as a text; any number of times."},
+     .help = "A fact for the executor, as a text."},
     {.name = "data-json", .argument = "FILE", .kind = OPTION_text,
      .help = "The facts as one JSON object from a file; instead of --data."},
     {.name = "key", .letter = 'k', .argument = "KEY", .kind = OPTION_text,
