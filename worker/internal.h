@@ -252,7 +252,7 @@ void leases_report(struct leases *leases, const struct recorded_end *end);
 /* The partition is ours again, or the attempt is settled. */
 void leases_drop(struct leases *leases, const char *turn_id);
 /* The next attempt whose token is no longer current; false if there is none. */
-bool leases_take(struct leases *leases, struct turn_id *ret_turn, int *ret_attempt);
+bool leases_take(struct leases *leases, struct turn_id *ret_turn, int *ret_attempt, struct boot_id *ret_boot);
 size_t leases_count(struct leases *leases);
 
 /* ---- dead_letter.c, tell.c ---- */

@@ -47,6 +47,7 @@ struct follow {
 struct settled {
     struct turn_id turn;
     int attempt;
+    struct boot_id boot;
 };
 
 struct leases {
@@ -203,7 +204,7 @@ static void settle(struct leases *leases, struct item *item)
         leases->settled = realloc(leases->settled, leases->cap_settled * sizeof(*leases->settled));
         BATON_INVARIANT(leases->settled != NULL);
     }
-    leases->settled[leases->n_settled++] = (struct settled){item->turn, item->attempt};
+    leases->settled[leases->n_settled++] = (struct settled){item->turn, item->attempt, item->boot};
     if (!item->ended) {
         executor_kill(leases->spec.pool, &item->turn, item->attempt);
     }
@@ -465,7 +466,7 @@ void leases_drop(struct leases *leases, const char *turn_id)
     pthread_mutex_unlock(&leases->lock);
 }
 
-bool leases_take(struct leases *leases, struct turn_id *ret_turn, int *ret_attempt)
+bool leases_take(struct leases *leases, struct turn_id *ret_turn, int *ret_attempt, struct boot_id *ret_boot)
 {
     pthread_mutex_lock(&leases->lock);
     bool any = leases->n_settled > 0;
@@ -473,6 +474,7 @@ bool leases_take(struct leases *leases, struct turn_id *ret_turn, int *ret_attem
         struct settled *last = &leases->settled[--leases->n_settled];
         *ret_turn = last->turn;
         *ret_attempt = last->attempt;
+        *ret_boot = last->boot;
     }
     pthread_mutex_unlock(&leases->lock);
     return any;

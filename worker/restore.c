@@ -55,6 +55,10 @@ baton_code restore_begin(struct worker *w, const struct engine_event *event, str
         if ((rc = store_begin(w->store, __func__, err)) == BATON_OK) {
             rc = store_image_drop(w->store, p, err);
             if (rc == BATON_OK) {
+                /* An empty image follows the log from its start: what comes later was not seen, and is not unknown. */
+                rc = store_checkpoint_set(w->store, p, event->low, wall_now(), err);
+            }
+            if (rc == BATON_OK) {
                 rc = store_commit(w->store, err);
             } else {
                 store_rollback(w->store);

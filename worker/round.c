@@ -111,10 +111,11 @@ static void take_end(struct worker *w, const struct executor_event *event)
 static void take_leases(struct worker *w)
 {
     struct turn_id turn;
+    struct boot_id boot; /* of the fact: perhaps an older one than this */
     int attempt;
-    while (leases_take(w->leases, &turn, &attempt)) {
+    while (leases_take(w->leases, &turn, &attempt, &boot)) {
         struct live *live = lives_find(&w->lives, turn.s);
-        round_forget(w, turn.s, attempt, w->boot.s);
+        round_forget(w, turn.s, attempt, boot.s);
         if (live != NULL && live->held && live->record.attempt == attempt) {
             lives_remove(&w->lives, live);
         }

@@ -394,7 +394,7 @@ static bool drained(struct worker *w)
 {
     bool any = false;
     struct mono_ms at;
-    return settled(w) && !w->reopen && w->n_foreign == 0 && engine_drained(w->engine) &&
+    return settled(w) && !w->reopen && !w->facts_due && leases_count(w->leases) == 0 && w->n_foreign == 0 && engine_drained(w->engine) &&
            store_next_due(w->store, &any, &at, NULL) == BATON_OK && !any;
 }
 
@@ -608,6 +608,7 @@ static baton_code run(struct worker *w, struct baton_error *err)
             continue; /* a round is ended before anything else is looked at */
         }
         if (w->options->drain && drained(w)) {
+            w->stopping = true; /* leaves its group: others need not wait for its return */
             return BATON_OK;
         }
         if (w->stopping) {

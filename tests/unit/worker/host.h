@@ -413,13 +413,13 @@ struct sending {
     const char *reason; /* another content under the same key */
     int64_t not_before_ms; /* from now */
     bool wait;
+    int partition; /* that the turn shall be in, from 1; 0: any (only without a key) */
 };
 
 static struct turn_id send_turn_as(struct host *host, const struct sending *sending)
 {
     char key[32];
     struct turn *turn = NULL;
-    snprintf(key, sizeof(key), "k%d", ++host->n_turns);
     const struct turn_draft draft = {
         .fleet = PREFIX,
         .origin = "tester",
@@ -435,7 +435,13 @@ static struct turn_id send_turn_as(struct host *host, const struct sending *send
         .summary = sending->plan,
         .payload = sending->reason != NULL ? sending->reason : "p",
         .payload_len = sending->reason != NULL ? strlen(sending->reason) : 1};
-    OK(turn_encode(&draft, &turn, err));
+    do {
+        turn_free(turn);
+        snprintf(key, sizeof(key), "k%d", ++host->n_turns);
+        OK(turn_encode(&draft, &turn, err));
+    } while (sending->partition > 0 &&
+             log_partition_of(turn->id.s, strlen(turn->id.s), host->config->partitions) !=
+                 sending->partition - 1);
     struct turn_id id = turn->id;
     send_value(host, TOPIC_handoff, id.s, turn->bytes, turn->len, sending->wait);
     turn_free(turn);

@@ -1,0 +1,281 @@
+/*
+ * What follows a failure, as a table: every class, with profiles, retries and budgets left or spent, with and
+ * without a wait that the provider asks for (RULES S1, R-40; DESIGN section 6).
+ */
+#include "worker/internal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char yaml[] = "version: 1\n"
+                           "proof: off\n"
+                           "services:\n"
+                           "  lint:\n"
+                           "    roles: [reviewer]\n"
+                           "    executor: {kind: callback}\n"
+                           "    profiles: [{name: one, env: {}}, {name: two, env: {}}, {name: three, env: {}}]\n";
+
+static struct config *configure(const char *const *sets, size_t n_sets)
+{
+    struct config *config = NULL;
+    struct baton_error err = {0};
+    struct buf findings = BUF_INIT;
+    if (config_parse("/x/baton.yaml", yaml, strlen(yaml), sets, n_sets, &config, &findings, &err) != BATON_OK) {
+        fail_msg("%s", findings.data);
+    }
+    buf_done(&findings);
+    return config;
+}
+
+/* Attempts as failure_next sees them: the newest one has failed and is counted already. */
+static void add_attempt(struct turn_record *record, const char *profile, enum failure class)
+{
+    struct attempt *attempt = turn_record_add_attempt(record);
+    assert_non_null(attempt);
+    record->attempt++;
+    attempt->no = record->attempt;
+    attempt->service = service_id_of("lint");
+    attempt->profile = plain_id_of(profile);
+    attempt->state = ATTEMPT_failed;
+    attempt->has_class = true;
+    attempt->class = class;
+    attempt->started_at.v = 1;
+    if (failure_counts_in(class) == COUNTER_losses) {
+        record->losses++;
+    } else {
+        record->failures++;
+    }
+}
+
+static void record_of(struct turn_record *record)
+{
+    turn_record_init(record);
+    record->since = 1;
+}
+
+struct world {
+    enum failure class;
+    int tried;   /* profiles that were given up */
+    int retries; /* with the present profile */
+    bool failures_spent, losses_spent, attempts_spent;
+    bool long_wait; /* retry-after beyond retry.max_wait */
+};
+
+/* What the rules say, told once more from the default lists. */
+static enum next_kind expected(const struct config *config, const struct world *world)
+{
+    bool loss = failure_counts_in(world->class) == COUNTER_losses;
+    char list[64];
+    if (world->failures_spent || world->losses_spent || world->attempts_spent) {
+        return NEXT_park;
+    }
+    snprintf(list, sizeof(list), "%s", failure_default_actions(world->class));
+    for (char *save = NULL, *word = strtok_r(list, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save)) {
+        if (strcmp(word, "retry") == 0 && !world->long_wait &&
+            (loss || world->retries < config->retry.each_service)) {
+            return NEXT_retry;
+        }
+        if (strcmp(word, "rotate") == 0 && world->tried < 2) {
+            return NEXT_rotate;
+        }
+    }
+    return NEXT_park;
+}
+
+static void build(const struct config *config, const struct world *world, struct turn_record *record)
+{
+    static const char *const profiles[] = {"one", "two", "three"};
+    record_of(record);
+    for (int i = 0; i < world->tried; i++) {
+        add_attempt(record, profiles[i], FAILURE_auth);
+        record->tried[record->n_tried++] = plain_id_of(profiles[i]);
+    }
+    for (int i = 0; i < world->retries; i++) {
+        add_attempt(record, profiles[world->tried], FAILURE_overloaded);
+    }
+    add_attempt(record, profiles[world->tried], world->class);
+    record->failures = world->failures_spent ? config->budget.failures : 1;
+    record->losses = world->losses_spent ? config->budget.losses : 1;
+    if (world->attempts_spent) {
+        record->attempt = config->budget.attempts;
+    }
+}
+
+static void test_every_class_in_every_world(void **state)
+{
+    (void)state;
+    struct config *config = configure(NULL, 0);
+    const struct config_service *service = config_service_find(config, "lint");
+    int n = 0;
+    for (int bits = 0; bits < FAILURE_COUNT * 3 * 5 * 16; bits++) {
+        const struct world world = {
+            .class = (enum failure)(bits % FAILURE_COUNT),
+            .tried = bits / FAILURE_COUNT % 3,
+            .retries = bits / FAILURE_COUNT / 3 % 5,
+            .failures_spent = (bits / FAILURE_COUNT / 15 & 1) != 0,
+            .losses_spent = (bits / FAILURE_COUNT / 15 & 2) != 0,
+            .attempts_spent = (bits / FAILURE_COUNT / 15 & 4) != 0,
+            .long_wait = (bits / FAILURE_COUNT / 15 & 8) != 0,
+        };
+        struct turn_record record;
+        build(config, &world, &record);
+        int64_t wait = world.long_wait ? config->retry.max_wait_ms + 1 : 1500;
+        struct next_step step = failure_next(config, service, &record, world.class, wait, 0.5);
+        if (step.kind != expected(config, &world)) {
+            fail_msg("%s, %d tried, %d retries, spent %d%d%d, long wait %d: %d", failure_word(world.class),
+                     world.tried, world.retries, world.failures_spent, world.losses_spent,
+                     world.attempts_spent, world.long_wait, (int)step.kind);
+        }
+        if (step.kind == NEXT_retry) {
+            assert_true(world.class == FAILURE_lost ? step.delay_ms == 0 : step.delay_ms >= wait);
+            assert_string_equal(step.profile, record.attempts[record.n_attempts - 1].profile.s);
+        } else if (step.kind == NEXT_rotate) {
+            assert_string_equal(step.profile, world.tried == 0 ? "two" : "three");
+        } else {
+            assert_int_not_equal(step.code, BATON_OK);
+        }
+        turn_record_done(&record);
+        n++;
+    }
+    assert_int_equal(n, FAILURE_COUNT * 3 * 5 * 16);
+    config_free(config);
+}
+
+/* Why a turn was parked is told by its code. */
+static void test_codes_of_parking(void **state)
+{
+    (void)state;
+    static const struct {
+        struct world world;
+        baton_code code;
+    } rows[] = {
+        {{.class = FAILURE_bad_request}, BATON_E_executor_failed},
+        {{.class = FAILURE_policy}, BATON_E_executor_failed},
+        {{.class = FAILURE_readonly_violated}, BATON_E_readonly_violated},
+        {{.class = FAILURE_no_verdict, .retries = 3}, BATON_E_no_verdict},
+        {{.class = FAILURE_auth, .tried = 2}, BATON_E_executor_failed},
+        {{.class = FAILURE_overloaded, .failures_spent = true}, BATON_E_attempts_exhausted},
+        {{.class = FAILURE_overloaded, .attempts_spent = true}, BATON_E_attempts_exhausted},
+        {{.class = FAILURE_lost, .losses_spent = true}, BATON_E_worker_killed},
+        {{.class = FAILURE_crash, .losses_spent = true, .failures_spent = true}, BATON_E_worker_killed},
+    };
+    struct config *config = configure(NULL, 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct turn_record record;
+        build(config, &rows[i].world, &record);
+        struct next_step step = failure_next(config, config_service_find(config, "lint"), &record,
+                                             rows[i].world.class, 0, 0.5);
+        assert_int_equal(step.kind, NEXT_park);
+        assert_string_equal(baton_code_word(step.code), baton_code_word(rows[i].code));
+        turn_record_done(&record);
+    }
+    config_free(config);
+}
+
+/* The configured list is what counts, in its order. */
+static void test_a_rotation_after_a_crash_counts_as_no_retry(void **state)
+{
+    (void)state;
+    static const char crash[] = "version: 1\nproof: off\non_failure: {crash: [rotate, park]}\n"
+                                "services:\n  lint:\n    roles: [reviewer]\n    executor: {kind: callback}\n"
+                                "    profiles: [{name: one, env: {}}, {name: two, env: {}}]\n";
+    struct config *config = NULL;
+    struct turn_record record;
+    assert_int_equal(config_parse("/x/b.yaml", crash, strlen(crash), NULL, 0, &config, NULL, NULL), BATON_OK);
+    const struct config_service *service = config_service_find(config, "lint");
+    record_of(&record);
+    add_attempt(&record, "one", FAILURE_crash);
+    struct next_step step = failure_next(config, service, &record, FAILURE_crash, 0, 0.5);
+    assert_int_equal(step.kind, NEXT_rotate);
+    record.tried[record.n_tried++] = plain_id_of("one");
+    for (int retries = 0; retries < 3; retries++) {
+        add_attempt(&record, "two", FAILURE_overloaded);
+        step = failure_next(config, service, &record, FAILURE_overloaded, 0, 0.5);
+        assert_int_equal(step.kind, NEXT_retry);
+        assert_int_equal(step.delay_ms, 2000 << retries); /* doubled each time, from the first */
+    }
+    add_attempt(&record, "two", FAILURE_overloaded);
+    step = failure_next(config, service, &record, FAILURE_overloaded, 0, 0.5);
+    assert_int_equal(step.kind, NEXT_park);
+    turn_record_done(&record);
+    config_free(config);
+}
+
+/* Not counted: an attempt that provably never started. */
+static void test_a_try_that_never_started_counts_as_no_retry(void **state)
+{
+    (void)state;
+    struct config *config = configure(NULL, 0);
+    struct turn_record record;
+    record_of(&record);
+    for (int i = 0; i < 5; i++) {
+        add_attempt(&record, "one", FAILURE_unavailable);
+        record.attempts[record.n_attempts - 1].started_at.v = 0;
+    }
+    record.failures = 0;
+    add_attempt(&record, "one", FAILURE_unavailable);
+    struct next_step step =
+        failure_next(config, config_service_find(config, "lint"), &record, FAILURE_unavailable, 0, 0.5);
+    assert_int_equal(step.kind, NEXT_retry);
+    assert_int_equal(step.delay_ms, 2000);
+    turn_record_done(&record);
+    config_free(config);
+}
+
+/* A replay begins a new series: profiles and retries are there again, the budget is not. */
+static void test_a_replay_begins_a_new_series(void **state)
+{
+    (void)state;
+    struct config *config = configure(NULL, 0);
+    const struct config_service *service = config_service_find(config, "lint");
+    struct turn_record record;
+    const struct world world = {.class = FAILURE_auth, .tried = 2};
+    build(config, &world, &record);
+    record.since = record.attempt + 1;
+    record.n_tried = 0;
+    add_attempt(&record, "one", FAILURE_auth);
+    assert_int_equal(failure_next(config, service, &record, FAILURE_auth, 0, 0.5).kind, NEXT_rotate);
+    record.failures = config->budget.failures;
+    assert_int_equal(failure_next(config, service, &record, FAILURE_auth, 0, 0.5).kind, NEXT_park);
+    turn_record_done(&record);
+    config_free(config);
+}
+
+/* Jitter never goes below what the provider asked for, and losses wait, too. */
+static void test_delays(void **state)
+{
+    (void)state;
+    struct config *config = configure(NULL, 0);
+    const struct config_service *service = config_service_find(config, "lint");
+    struct turn_record record;
+    const struct world world = {.class = FAILURE_rate_limited};
+    build(config, &world, &record);
+    assert_int_equal(failure_next(config, service, &record, FAILURE_rate_limited, 0, 0.0).delay_ms, 1600);
+    assert_int_equal(failure_next(config, service, &record, FAILURE_rate_limited, 0, 1.0).delay_ms, 2400);
+    assert_int_equal(failure_next(config, service, &record, FAILURE_rate_limited, 9000, 0.0).delay_ms, 9000);
+    record.losses = 2;
+    assert_int_equal(failure_next(config, service, &record, FAILURE_crash, 0, 0.5).delay_ms, 4000);
+    turn_record_done(&record);
+    config_free(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_class_in_every_world),
+        cmocka_unit_test(test_codes_of_parking),
+        cmocka_unit_test(test_a_rotation_after_a_crash_counts_as_no_retry),
+        cmocka_unit_test(test_a_try_that_never_started_counts_as_no_retry),
+        cmocka_unit_test(test_a_replay_begins_a_new_series),
+        cmocka_unit_test(test_delays),
+    };
+    return cmocka_run_group_tests_name("worker: what follows a failure", tests, NULL, NULL);
+}
