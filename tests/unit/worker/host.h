@@ -529,7 +529,7 @@ static bool turn_in_log(struct host *host, const char *id, struct turn_record *r
 }
 
 /* Waits for a state, and an attempt number (0: any). */
-static void wait_for(struct host *host, const char *id, enum turn_state state, int attempt)
+__attribute__((unused)) static void wait_for(struct host *host, const char *id, enum turn_state state, int attempt)
 {
     struct turn_record record;
     for (int64_t end = mono_now().v + WAIT_MS;; usleep(3000)) {
