@@ -119,7 +119,8 @@ class Worker:
             raise AssertionError(f"worker {self.service}/{self.id} still runs after {seconds} s\n{self.log[-3000:]}") from None
 
     def stop(self, seconds=20):
-        """SIGTERM, and a clean end."""
+        """SIGTERM, once it has begun, and a clean end."""
+        wait_until(lambda: self.events("worker.started") or not self.alive, what="the worker to start")
         self.process.send_signal(signal.SIGTERM)
         status = self.wait(seconds)
         assert status == 0, f"a stopped worker ends with 0, not {status}\n{self.log[-3000:]}"

@@ -21,7 +21,7 @@ def blocks(text):
         if match:
             name = match.group(1)
             found[name] = ""
-        elif name:
+        elif name and not line.startswith("--"):
             found[name] += line + "\n"
     return found
 
