@@ -135,7 +135,8 @@ __attribute__((unused)) static const char *shelf_sql(const char *path, const cha
     if (rc != SQLITE_OK) {
         snprintf(answer, sizeof(answer), "%s", sqlite3_errmsg(handle));
     }
-    sqlite3_close_v2(handle);
+    sqlite3_finalize(stmt);
+    assert_int_equal(sqlite3_close(handle), SQLITE_OK);
     return rc == SQLITE_OK ? answer : NULL;
 }
 

@@ -1,0 +1,83 @@
+"""What the documents of the core name is there: functions as `name()`, tests as `test_name`, files of a folder's map."""
+import os
+import re
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ENGINE = os.path.join("common", "engine", "ENGINE.md")
+
+
+def read(*parts):
+    with open(os.path.join(ROOT, *parts), encoding="utf-8") as file:
+        return file.read()
+
+
+def sources(folders, endings):
+    for folder in folders:
+        for where, _, names in os.walk(os.path.join(ROOT, folder)):
+            for name in names:
+                if name.endswith(endings):
+                    yield read(where, name)
+
+
+def named_functions(text):
+    return set(re.findall(r"`(\w+)\(\)`", text))
+
+
+def named_tests(text):
+    return set(re.findall(r"`(test_\w+)`", text))
+
+
+def defined_functions():
+    """Names at the beginning of a definition or declaration: no indentation, a type before them."""
+    found = set()
+    for text in sources(("common", "topics", "producer", "worker"), (".c", ".h")):
+        found |= set(re.findall(r"^[a-z][\w *]*?\b(\w+)\(", text, re.M))
+    return found
+
+
+def defined_tests():
+    found = set()
+    for text in sources(("tests",), (".c", ".py")):
+        found |= set(re.findall(r"^(?:static void|def) (test_\w+)\(", text, re.M))
+    return found
+
+
+def test_functions_that_engine_md_names_exist():
+    named = named_functions(read(ENGINE))
+    assert len(named) > 40
+    assert not named - defined_functions()
+
+
+def test_tests_that_engine_md_names_exist():
+    named = named_tests(read(ENGINE))
+    assert len(named) > 50
+    assert not named - defined_tests()
+
+
+def test_every_rule_and_every_row_has_a_function_and_a_test():
+    text = read(ENGINE)
+    rules = re.findall(r"^\| (\d+) \|(.*)$", text, re.M)
+    assert [int(number) for number, _ in rules] == list(range(1, 31))
+    rows = re.findall(r"^\| (?:before|after|while|with) .*$", text, re.M)
+    assert len(rows) == 5
+    for row in [rest for _, rest in rules] + rows:
+        assert named_functions(row) and named_tests(row), row
+
+
+def test_a_name_that_is_not_there_would_be_found():
+    assert named_functions("kept by `no_such_function()`") - defined_functions()
+    assert named_tests("shown by `test_no_such_test`") - defined_tests()
+
+
+@pytest.mark.parametrize("folder", ["common", "common/engine", "common/store", "worker"])
+def test_a_map_names_what_is_there_and_all_of_it(folder):
+    text = read(folder, "README.md")
+    assert len(text.splitlines()) <= 60  # one screen
+    named = set(re.findall(r"`([\w./-]+\.(?:c|h|md))`", text))
+    for name in named:
+        assert os.path.exists(os.path.join(ROOT, folder, name)) or os.path.exists(os.path.join(ROOT, name)), name
+    for name in os.listdir(os.path.join(ROOT, folder)):
+        if name.endswith(".c") and folder != "common":
+            assert name in named, f"{folder}/README.md does not name {name}"
