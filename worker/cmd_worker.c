@@ -53,6 +53,11 @@ static int run(struct command *cmd)
         .wake_fd = -1,
     };
 
+    /* First of all: a stop that comes early is a clean one, too. */
+    if (!watch_signals(&options.wake_fd)) {
+        baton_fail(&err, BATON_E_unexpected, "a pipe for signals cannot be made: %m");
+        return command_fail(cmd, err.code, &err);
+    }
     diag_open_stderr(cmd->verbose ? DIAG_debug : cmd->quiet ? DIAG_warn : DIAG_info, DIAG_FORM_auto);
     if (!service_id_valid(options.service, strlen(options.service))) {
         baton_fail(&err, BATON_E_bad_service,
@@ -63,11 +68,6 @@ static int run(struct command *cmd)
     if (rc != BATON_OK) {
         return command_fail(cmd, rc, &err);
     }
-    if (!watch_signals(&options.wake_fd)) {
-        config_free(config);
-        baton_fail(&err, BATON_E_unexpected, "a pipe for signals cannot be made: %m");
-        return command_fail(cmd, err.code, &err);
-    }
     options.config = config;
     rc = worker_run(&options, &err);
     config_free(config);
@@ -75,7 +75,7 @@ static int run(struct command *cmd)
 }
 
 static const struct command_option options[] = {
-    {.name = "service", .argument = "NAME", .kind = OPTION_text, .required = true,
+    {.name = "service", .letter = 's', .argument = "NAME", .kind = OPTION_text, .required = true,
      .help = "The service whose turns this worker executes; one worker serves one service."},
     {.name = "id", .argument = "ID", .kind = OPTION_text,
      .help = "The worker's id, unique within the service, kept over restarts: a worker that comes back "

@@ -363,6 +363,7 @@ struct worker {
     bool dropped[LOG_PARTITIONS_MAX]; /* the image of this partition is not what an older boot saw */
 
     bool stopping;
+    bool leave;     /* at the end the group hears that this worker is gone: not where a twin has its place */
     bool kill_now;  /* asked twice to stop */
     bool killed;    /* what ran was told to end */
     bool ready_told;
@@ -376,8 +377,22 @@ struct worker {
     struct diag_limit limit;
 };
 
-/* worker.c: reads the trust folder again, at most once a second; true if it was read. unknown: a key was not known. */
+/* ---- start.c ---- */
+baton_code worker_start(struct worker *w, struct baton_error *err);
+/* Reads the trust folder again; true if it was read. unknown: a key was not known, so only if it has changed. */
 bool worker_reload_trust(struct worker *w, bool unknown);
+void worker_reread_envs(struct worker *w);
+
+/* ---- stop.c ---- */
+#define CLOSE_TIMEOUT_MS 5000
+void stop_read_wake(struct worker *w);
+/* The grace is over, or somebody asked twice: what still runs is told to end. */
+void stop_end_what_runs(struct worker *w);
+/* Nothing runs here and nothing waits for log or store. */
+bool stop_settled(struct worker *w);
+/* Nothing is left to do at all (--drain). */
+bool stop_drained(struct worker *w);
+baton_code stop_as_holder(struct worker *w, struct baton_error *err);
 
 /* Fields that every log line of the pipeline carries. */
 #define D_TURN(record)                                                                             \

@@ -44,14 +44,10 @@ static void reject(struct worker *w, const struct engine_event *event, baton_cod
 bool operate_may_cancel(const struct worker *w, const struct trust_principal *who,
                         const struct turn_record *record)
 {
-    if (!w->config->proof_required) {
-        return true; /* a closed network: nothing is verified */
-    }
-    if (who == NULL || trust_principal_kind(who) == PRINCIPAL_service) {
-        return false;
-    }
-    return strcmp(trust_principal_name(who), record->origin.s) == 0 ||
-           trust_may_operate(who, record->service.s) || trust_may_operate(who, w->service->name.s);
+    const struct receiver receiver = {w->trust, w->fleet.s, w->config->proof_required, w->service->name.s,
+                                      w->config->partitions};
+    const struct receipt receipt = {.signer = who};
+    return receipt_may_cancel(&receiver, &receipt, record->origin.s, record->service.s);
 }
 
 static const char *actor(const struct engine_event *event)

@@ -1,452 +1,21 @@
 /*
  * A worker's life: start, rounds, clean stop.
- *
- * Start goes in the order of protocol rule 3: lock the store, kill what an old boot left, join the group (which settles
- * what the old boot left open), restore. Stop goes in the order of DESIGN "A clean stop".
- *
- * In: worker/cmd_worker.c  Out: worker/round.c, worker/restore.c
+ * In: worker/cmd_worker.c, worker/cmd_bench.c, worker/worker_api.c
+ * Out: worker/start.c, worker/restore.c, worker/round.c, worker/stop.c
  */
 #include "worker/internal.h"
 
-#include "common/base/check.h"
-#include "common/base/metrics.h"
-#include "common/base/word.h"
 #include "common/engine/verify.h"
 
-#include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#define OWN_IDS_MAX 64       /* <host>-1 .. <host>-64 */
-#define ENV_REREAD_MS 60000
-#define CLOSE_TIMEOUT_MS 5000
 #define IDLE_MS 60000
 #define SPIN_MS 20 /* between two ticks that had nothing to do but something due */
-#define LIMIT_SERVICES_SHOWN 256
-
-/* ---- start ---- */
-
-static void name_topics(struct worker *w)
-{
-    for (int kind = 0; kind < TOPIC_COUNT; kind++) {
-        w->names[kind] = topic_name((enum topic_kind)kind, w->config->prefix.s,
-                                    topic_kind_of_service((enum topic_kind)kind) ? w->service->name.s : NULL);
-    }
-    w->group = group_of_workers(w->config->prefix.s, w->service->name.s);
-}
-
-/* A worker refuses to start on a missing or wrongly made topic of its own. */
-static baton_code check_topics(struct worker *w, struct baton_error *err)
-{
-    static const enum topic_kind own[] = {TOPIC_handoff, TOPIC_control, TOPIC_turns, TOPIC_dlq, TOPIC_outcomes};
-    for (size_t i = 0; i < COUNT_OF(own); i++) {
-        struct log_topic wanted;
-        struct log_topic found;
-        char text[300];
-        const char *name = w->names[own[i]].s;
-        baton_code rc = log_topic_describe(w->log, name, &found, err);
-        if (rc == BATON_E_topic_missing) {
-            return baton_fail(err, rc, "topic %s is not there; run: baton topics apply", name);
-        }
-        if (rc != BATON_OK) {
-            return rc;
-        }
-        topic_settings(own[i], name, w->config->partitions, &wanted);
-        if (!topic_check(&wanted, &found, text, sizeof(text))) {
-            return baton_fail(err, BATON_E_topic_missing, "topic %s is not as it must be: %.300s", name, text);
-        }
-    }
-    return BATON_OK;
-}
-
-static baton_code load_keys(struct worker *w, struct baton_error *err)
-{
-    struct buf findings = BUF_INIT;
-    const bool required = w->config->proof_required;
-
-    process_hold_keys();
-    baton_code rc = trust_load(w->config->trust, &w->trust, &findings, err);
-    buf_done(&findings);
-    if (rc != BATON_OK) {
-        if (required) {
-            return rc;
-        }
-        diag_line(DIAG_warn, "trust.not_read", D_CODE("code", rc), D_TEXT("error", err->text));
-    }
-    w->trust_read = mono_now();
-    snprintf(w->fleet.s, sizeof(w->fleet.s), "%s", w->trust != NULL ? trust_fleet(w->trust) : w->config->prefix.s);
-    rc = signer_load(w->config->keys, w->service->name.s, &w->signer, err);
-    if (rc != BATON_OK && (required || rc != BATON_E_unauthenticated)) {
-        return rc;
-    }
-    metric_set(METRIC_proof_off, required ? 0 : 1);
-    if (!required) {
-        diag_line(DIAG_warn, "proof.off", D_TEXT("service", w->service->name.s),
-                  D_TEXT("meaning", "records are not verified: any writer of the topics is believed"));
-    }
-    return BATON_OK;
-}
-
-bool worker_reload_trust(struct worker *w, bool unknown)
-{
-    struct trust *fresh = NULL;
-    struct buf findings = BUF_INIT;
-    struct baton_error err;
-    const struct mono_ms now = mono_now();
-
-    /* Looking whether the folder has changed is cheap; a folder that cannot be read is tried once a second. */
-    if (unknown && ((w->trust != NULL && !trust_changed(w->trust)) ||
-                    (w->trust_failed && now.v - w->trust_read.v < TRUST_RELOAD_MS))) {
-        return false;
-    }
-    w->trust_read = now;
-    baton_code rc = trust_load(w->config->trust, &fresh, &findings, &err);
-    buf_done(&findings);
-    if (rc == BATON_OK && strcmp(trust_fleet(fresh), w->fleet.s) != 0) {
-        rc = baton_fail(&err, BATON_E_bad_config, "%s: names another fleet; restart the worker for that",
-                        w->config->trust);
-        trust_free(fresh);
-    }
-    w->trust_failed = rc != BATON_OK;
-    if (rc != BATON_OK) {
-        diag_line(DIAG_error, "trust.not_read", D_CODE("code", rc), D_TEXT("error", err.text),
-                  D_TEXT("meaning", "the one read before stays in force"));
-        return false;
-    }
-    if (w->engine != NULL) {
-        engine_trust(w->engine, fresh);
-    }
-    trust_free(w->trust);
-    w->trust = fresh;
-    diag_line(DIAG_info, "trust.read", D_TEXT("folder", w->config->trust));
-    return true;
-}
-
-static baton_code resolve_env(const struct worker *w, size_t i, struct executor_env **ret_env,
-                              struct baton_error *err)
-{
-    const struct config_executor *executor = &w->service->executor;
-    const struct config_profile *profile = &w->service->profiles[i];
-    return executor_env_resolve(executor->env, executor->n_env, profile->env, profile->n_env, ret_env, err);
-}
-
-static baton_code load_envs(struct worker *w, struct baton_error *err)
-{
-    w->envs = calloc(w->service->n_profiles, sizeof(struct executor_env *));
-    if (w->envs == NULL) {
-        return baton_fail(err, BATON_E_no_memory, "out of memory");
-    }
-    for (size_t i = 0; i < w->service->n_profiles; i++) {
-        baton_code rc = resolve_env(w, i, &w->envs[i], err);
-        if (rc != BATON_OK) {
-            return baton_fail_context(err, rc, "profile %s of service %s: ",
-                                      w->service->profiles[i].name.s, w->service->name.s);
-        }
-    }
-    w->envs_read = mono_now();
-    return BATON_OK;
-}
-
-/* Rotated secrets are seen within a minute; one that cannot be read leaves the one before in use. */
-static void reread_envs(struct worker *w)
-{
-    if (mono_now().v - w->envs_read.v < ENV_REREAD_MS) {
-        return;
-    }
-    w->envs_read = mono_now();
-    for (size_t i = 0; i < w->service->n_profiles; i++) {
-        struct executor_env *fresh = NULL;
-        struct baton_error err;
-        if (resolve_env(w, i, &fresh, &err) == BATON_OK) {
-            executor_env_free(w->envs[i]);
-            w->envs[i] = fresh;
-        } else {
-            diag_line(DIAG_warn, "profile.not_read", D_TEXT("profile", w->service->profiles[i].name.s),
-                      D_TEXT("error", err.text));
-        }
-    }
-}
-
-static baton_code open_store(struct worker *w, const char *id, struct baton_error *err)
-{
-    snprintf(w->id.s, sizeof(w->id.s), "%s", id);
-    snprintf(w->full, sizeof(w->full), "%s/%s", w->service->name.s, id);
-    if (snprintf(w->state_dir, sizeof(w->state_dir), "%s/%s/%s", w->config->state_dir,
-                 w->service->name.s, id) >= (int)sizeof(w->state_dir)) {
-        return baton_fail(err, BATON_E_bad_config, "state_dir %s: the path is too long", w->config->state_dir);
-    }
-    const struct store_owner owner = {log_cluster(w->log), w->names[TOPIC_turns].s, w->full, w->boot};
-    return store_open(w->state_dir, &owner, &w->store, err);
-}
-
-/* <host>-<first free number>: the first whose store nobody has. */
-static baton_code choose_id(struct worker *w, struct baton_error *err)
-{
-    char host[48] = "";
-    char id[ID_MAX + 1];
-
-    if (w->options->id != NULL) {
-        if (!plain_id_valid(w->options->id, strlen(w->options->id))) {
-            return baton_fail(err, BATON_E_invalid_request,
-                              "worker id: [a-z0-9._-]{1,64} is taken; choose another --id");
-        }
-        return open_store(w, w->options->id, err);
-    }
-    if (gethostname(host, sizeof(host) - 1) != 0 || host[0] == '\0') {
-        snprintf(host, sizeof(host), "host");
-    }
-    for (char *c = host; *c != '\0'; c++) {
-        *c = isalnum((unsigned char)*c) ? (char)tolower((unsigned char)*c) : '-';
-    }
-    baton_code rc = BATON_E_store_busy;
-    for (int n = 1; n <= OWN_IDS_MAX && rc == BATON_E_store_busy; n++) {
-        snprintf(id, sizeof(id), "%s-%d", host, n);
-        rc = open_store(w, id, err);
-    }
-    return rc;
-}
-
-static baton_code open_pool(struct worker *w, struct baton_error *err)
-{
-    const struct config_executor *executor = &w->service->executor;
-    const bool callback = w->options->callback != NULL;
-    struct executor_settings settings = {
-        .kind = callback ? EXECUTOR_KIND_callback : executor->kind,
-        .service = w->service->name,
-        .worker = w->id,
-        .boot = w->boot,
-        .parallel = w->service->parallel,
-        .state_dir = w->state_dir,
-        .command = (const char *const *)executor->command,
-        .n_command = executor->n_command,
-        .prefix = (const char *const *)executor->prefix,
-        .n_prefix = executor->n_prefix,
-        .callback = w->options->callback,
-        .callback_arg = w->options->callback_arg,
-        .callback_threads = w->options->callback_threads,
-    };
-    if (!callback && executor->kind == EXECUTOR_KIND_agent) {
-        return baton_fail(err, BATON_E_bad_config,
-                          "service %s: executor kind `agent` is not available in this version; use exec or child",
-                          w->service->name.s);
-    }
-    w->mail = mailbox_new((size_t)w->service->parallel * 4 + 64);
-    if (w->mail == NULL) {
-        return baton_fail(err, BATON_E_no_memory, "a mailbox cannot be made");
-    }
-    return executor_pool_new(&settings, w->mail, &w->pool, err);
-}
-
-static baton_code open_leases(struct worker *w, struct baton_error *err)
-{
-    const struct leases_spec spec = {
-        .log = w->log,
-        .control = w->names[TOPIC_control].s,
-        .turns = w->names[TOPIC_turns].s,
-        .fleet = w->fleet.s,
-        .worker = w->id.s,
-        .signer = w->signer,
-        .boot = w->boot,
-        .lease_ms = w->config->lease_ms,
-        .grace_ms = w->config->lease_grace_ms,
-        .interval_ms = w->config->heartbeat_ms,
-        .keep = w->service->cut_off == CUT_OFF_keep,
-        .pool = w->pool,
-        .mail = w->mail,
-    };
-    return leases_new(&spec, &w->leases, err);
-}
-
-static baton_code join_group(struct worker *w, struct baton_error *err)
-{
-    const char *outputs[] = {w->names[TOPIC_outcomes].s, w->names[TOPIC_dlq].s};
-    const struct engine_spec spec = {
-        .log = w->log,
-        .group = w->group.s,
-        .worker = w->id.s,
-        .boot = w->boot,
-        .inputs = {w->names[TOPIC_handoff].s, w->names[TOPIC_control].s},
-        .state = w->names[TOPIC_turns].s,
-        .outputs = outputs,
-        .n_outputs = COUNT_OF(outputs),
-        .session_ms = w->config->session_ms,
-        .heartbeat_ms = w->config->heartbeat_ms,
-        .receiver = {w->trust, w->fleet.s, w->config->proof_required, w->service->name.s,
-                     w->config->partitions},
-        .verify_threads = w->config->proof_required ? w->options->verify_threads : 0,
-        .mail = w->mail,
-        .wake_fd = w->options->wake_fd,
-    };
-    return engine_open(&spec, &w->engine, err);
-}
-
-static baton_code start(struct worker *w, struct baton_error *err)
-{
-    baton_code rc;
-
-    w->service = config_service_find(w->config, w->options->service);
-    if (w->service == NULL) {
-        const char *names[LIMIT_SERVICES_SHOWN];
-        size_t n = 0;
-        for (; n < w->config->n_services && n < COUNT_OF(names); n++) {
-            names[n] = w->config->services[n].name.s;
-        }
-        const char *near = word_nearest(names, n, w->options->service);
-        return baton_fail(err, BATON_E_unknown_service, "service %.60s is not in %s%s%s",
-                          w->options->service, w->config->path, near != NULL ? "; did you mean " : "",
-                          near != NULL ? near : "");
-    }
-    w->boot = boot_id_new();
-    name_topics(w);
-    w->limit = (struct diag_limit)DIAG_LIMIT(60000);
-    if (!lives_init(&w->lives)) {
-        return baton_fail(err, BATON_E_no_memory, "out of memory");
-    }
-    if ((rc = load_keys(w, err)) != BATON_OK || (rc = load_envs(w, err)) != BATON_OK ||
-        (rc = log_open(w->config, &w->log, err)) != BATON_OK || (rc = check_topics(w, err)) != BATON_OK ||
-        (rc = choose_id(w, err)) != BATON_OK || (rc = open_pool(w, err)) != BATON_OK ||
-        (rc = open_leases(w, err)) != BATON_OK) {
-        return rc;
-    }
-    w->signing = verify_new(w->signer != NULL ? w->options->verify_threads : 0);
-    if (w->signing == NULL) {
-        return baton_fail(err, BATON_E_no_memory, "a thread for signatures cannot be started");
-    }
-    if ((rc = join_group(w, err)) != BATON_OK) {
-        return rc;
-    }
-    diag_line(DIAG_info, "worker.started", D_TEXT("service", w->service->name.s), D_TEXT("worker", w->id.s),
-              D_TEXT("boot", w->boot.s), D_TEXT("log", log_driver(w->log)),
-              D_INT("parallel", w->service->parallel), D_INT("pid", getpid()));
-    return BATON_OK;
-}
-
-/* ---- stop ---- */
-
-static void ask_stop(struct worker *w)
-{
-    if (w->stopping) {
-        w->kill_now = true;
-        return;
-    }
-    w->stopping = true;
-    w->stop_asked = mono_now();
-    if (w->engine != NULL) {
-        engine_stop_taking(w->engine);
-        engine_again(w->engine);
-    }
-    diag_line(DIAG_info, "worker.stopping", D_TEXT("worker", w->id.s), D_INT("running", (int64_t)w->lives.running),
-              D_INT("grace_ms", w->service->grace_ms));
-}
-
-static void read_wake(struct worker *w)
-{
-    char bytes[64];
-    ssize_t n = read(w->options->wake_fd, bytes, sizeof(bytes));
-    for (ssize_t i = 0; i < n; i++) {
-        if (bytes[i] == WORKER_WAKE_STOP) {
-            ask_stop(w);
-        } else if (bytes[i] == WORKER_WAKE_RELOAD) {
-            (void)worker_reload_trust(w, false);
-        }
-    }
-    if (n == 0 && w->engine != NULL) {
-        engine_ignore_wake(w->engine); /* it stays readable for ever */
-    }
-    if (n == 0 && !w->stopping) {
-        ask_stop(w); /* whoever could have told us is gone */
-    }
-}
-
-static void stop_one(struct live *live, void *arg)
-{
-    struct worker *w = arg;
-    if (live->phase != LIVE_running) {
-        return;
-    }
-    if (w->kill_now) {
-        executor_kill(w->pool, &live->record.id, live->record.attempt);
-    } else {
-        executor_stop(w->pool, &live->record.id, live->record.attempt, EXECUTOR_STOP_stop);
-    }
-}
-
-/* The grace is over, or somebody asked twice: what still runs is told to end. */
-static void end_what_runs(struct worker *w)
-{
-    bool over = mono_now().v - w->stop_asked.v >= w->service->grace_ms;
-    if (w->kill_now || (over && !w->killed)) {
-        w->killed = true;
-        lives_each(&w->lives, stop_one, w);
-    }
-}
-
-static bool settled(struct worker *w)
-{
-    return w->lives.count == 0 && w->n_arrived == 0 && w->committed.count == 0 &&
-           w->committed.n_notes == 0 && engine_batch_count(w->engine) == 0;
-}
-
-/* Is nothing left to do at all? (--drain) */
-static bool drained(struct worker *w)
-{
-    bool any = false;
-    struct mono_ms at;
-    return settled(w) && !w->reopen && !w->facts_due && leases_count(w->leases) == 0 && w->n_foreign == 0 && engine_drained(w->engine) &&
-           store_next_due(w->store, &any, &at, NULL) == BATON_OK && !any;
-}
-
-/* The consumer is closed, so that others take over; what runs goes on under its lease until the grace is over.
- * Ends that nobody takes are facts for the next start. */
-static baton_code go_on_as_holder(struct worker *w, struct baton_error *err)
-{
-    int32_t partitions[LOG_PARTITIONS_MAX];
-    size_t n = engine_partitions(w->engine, partitions);
-    baton_code rc = round_fold(w, true, err);
-
-    round_drop(w);
-    if (rc == BATON_OK) {
-        round_hold(w, partitions, n, false);
-    }
-    engine_close(w->engine, true, CLOSE_TIMEOUT_MS);
-    w->engine = NULL;
-    diag_line(DIAG_info, "worker.holds", D_TEXT("worker", w->id.s), D_INT("running", (int64_t)w->lives.running));
-    while (rc == BATON_OK && (w->lives.running > 0 || w->n_arrived > 0)) {
-        void *mail;
-        (void)mailbox_wait(w->mail, 200);
-        while ((mail = mailbox_take(w->mail)) != NULL) {
-            round_mail(w, mail);
-        }
-        if (w->options->wake_fd >= 0) {
-            read_wake(w);
-        }
-        end_what_runs(w);
-        rc = round_fold(w, false, err);
-        if (w->blocked && w->lives.running == 0) {
-            diag_line(DIAG_error, "worker.ends_not_recorded", D_INT("ends", (int64_t)w->n_arrived),
-                      D_TEXT("meaning", "the store cannot be written; these attempts will be lost"));
-            break;
-        }
-    }
-    /* Reports that are on their way get a moment; then they are facts for the next start. */
-    struct mono_ms until = {mono_now().v + w->config->lease_grace_ms};
-    while (rc == BATON_OK && leases_count(w->leases) > 0 && mono_now().v < until.v && !w->kill_now) {
-        void *mail;
-        (void)mailbox_wait(w->mail, 100);
-        while ((mail = mailbox_take(w->mail)) != NULL) {
-            round_mail(w, mail);
-        }
-        rc = round_fold(w, false, err);
-    }
-    return rc;
-}
 
 static void done(struct worker *w)
 {
     if (w->engine != NULL) {
-        engine_close(w->engine, w->stopping, CLOSE_TIMEOUT_MS);
+        engine_close(w->engine, w->leave, CLOSE_TIMEOUT_MS);
     }
     leases_free(w->leases);
     executor_pool_free(w->pool);
@@ -478,8 +47,6 @@ static void done(struct worker *w)
     free(w->envs);
     free(w);
 }
-
-/* ---- rounds ---- */
 
 static struct mono_ms next_time(const struct worker *w)
 {
@@ -515,7 +82,7 @@ static struct mono_ms next_time(const struct worker *w)
 static void watch_trust(struct worker *w)
 {
     const struct mono_ms now = mono_now();
-    if (now.v - w->trust_seen.v >= TRUST_RELOAD_MS) {
+    if (w->trust != NULL && now.v - w->trust_seen.v >= TRUST_RELOAD_MS) {
         w->trust_seen = now;
         (void)worker_reload_trust(w, true);
     }
@@ -542,7 +109,7 @@ static baton_code handle(struct worker *w, const struct engine_event *event, str
         round_mail(w, event->mail);
         break;
     case ENGINE_wake:
-        read_wake(w);
+        stop_read_wake(w);
         break;
     case ENGINE_restoring:
         rc = restored(w, restore_begin(w, event, err), err);
@@ -562,7 +129,7 @@ static baton_code handle(struct worker *w, const struct engine_event *event, str
         if (rc == BATON_OK && !w->blocked) {
             rc = retention_tick(w, err);
         }
-        reread_envs(w);
+        worker_reread_envs(w);
         break;
     case ENGINE_control:
         if (!w->blocked) {
@@ -607,17 +174,17 @@ static baton_code run(struct worker *w, struct baton_error *err)
         if (event.kind != ENGINE_round && event.kind != ENGINE_none && event.kind != ENGINE_wake) {
             continue; /* a round is ended before anything else is looked at */
         }
-        if (w->options->drain && drained(w)) {
+        if (w->options->drain && stop_drained(w)) {
             w->stopping = true; /* leaves its group: others need not wait for its return */
             return BATON_OK;
         }
         if (w->stopping) {
-            end_what_runs(w);
-            if (settled(w)) {
+            stop_end_what_runs(w);
+            if (stop_settled(w)) {
                 return BATON_OK;
             }
             if (mono_now().v - w->stop_asked.v >= w->config->session_ms || w->kill_now) {
-                return go_on_as_holder(w, err);
+                return stop_as_holder(w, err);
             }
         }
     }
@@ -635,9 +202,10 @@ baton_code worker_run(const struct worker_options *options, struct baton_error *
     w->config = options->config;
     w->options = options;
     w->next_due.v = INT64_MAX;
-    baton_code rc = start(w, err);
+    baton_code rc = worker_start(w, err);
     if (rc == BATON_OK) {
         rc = run(w, err);
+        w->leave = rc != BATON_E_twin;
         diag_line(rc == BATON_OK ? DIAG_info : DIAG_error, "worker.stopped", D_TEXT("worker", w->id.s),
                   D_CODE("code", rc), D_TEXT("error", rc == BATON_OK ? NULL : err->text));
     }

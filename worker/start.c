@@ -1,0 +1,317 @@
+/*
+ * A worker's start, in the order of protocol rule 3: lock the store, kill what an old boot left, join the group
+ * (which settles what the old boot left open); and what is read again while it runs: trust and secrets.
+ *
+ * In: worker/worker.c  Out: common/store/store.h, worker/executor/executor.h, common/engine/engine.h
+ */
+#include "worker/internal.h"
+
+#include "common/base/check.h"
+#include "common/base/metrics.h"
+#include "common/base/word.h"
+#include "common/engine/verify.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OWN_IDS_MAX 64 /* <host>-1 .. <host>-64 */
+#define ENV_REREAD_MS 60000
+#define LIMIT_SERVICES_SHOWN 256
+
+static void name_topics(struct worker *w)
+{
+    for (int kind = 0; kind < TOPIC_COUNT; kind++) {
+        w->names[kind] = topic_name((enum topic_kind)kind, w->config->prefix.s,
+                                    topic_kind_of_service((enum topic_kind)kind) ? w->service->name.s : NULL);
+    }
+    w->group = group_of_workers(w->config->prefix.s, w->service->name.s);
+}
+
+/* A worker refuses to start on a missing or wrongly made topic of its own. */
+static baton_code check_topics(struct worker *w, struct baton_error *err)
+{
+    static const enum topic_kind own[] = {TOPIC_handoff, TOPIC_control, TOPIC_turns, TOPIC_dlq, TOPIC_outcomes};
+    for (size_t i = 0; i < COUNT_OF(own); i++) {
+        struct log_topic wanted;
+        struct log_topic found;
+        char text[300];
+        const char *name = w->names[own[i]].s;
+        baton_code rc = log_topic_describe(w->log, name, &found, err);
+        if (rc == BATON_E_topic_missing) {
+            return baton_fail(err, rc, "topic %s is not there; run: baton topics apply", name);
+        }
+        if (rc != BATON_OK) {
+            return rc;
+        }
+        topic_settings(own[i], name, w->config->partitions, &wanted);
+        if (!topic_check(&wanted, &found, text, sizeof(text))) {
+            return baton_fail(err, BATON_E_topic_missing, "topic %s is not as it must be: %.300s", name, text);
+        }
+    }
+    return BATON_OK;
+}
+
+static baton_code load_keys(struct worker *w, struct baton_error *err)
+{
+    struct buf findings = BUF_INIT;
+    const bool required = w->config->proof_required;
+
+    process_hold_keys();
+    baton_code rc = trust_load(w->config->trust, &w->trust, &findings, err);
+    buf_done(&findings);
+    if (rc != BATON_OK) {
+        if (required) {
+            return rc;
+        }
+        diag_line(DIAG_warn, "trust.not_read", D_CODE("code", rc), D_TEXT("error", err->text));
+    }
+    w->trust_read = mono_now();
+    snprintf(w->fleet.s, sizeof(w->fleet.s), "%s", w->trust != NULL ? trust_fleet(w->trust) : w->config->prefix.s);
+    rc = signer_load(w->config->keys, w->service->name.s, &w->signer, err);
+    if (rc != BATON_OK && (required || rc != BATON_E_unauthenticated)) {
+        return rc;
+    }
+    metric_set(METRIC_proof_off, required ? 0 : 1);
+    if (!required) {
+        diag_line(DIAG_warn, "proof.off", D_TEXT("service", w->service->name.s),
+                  D_TEXT("meaning", "records are not verified: any writer of the topics is believed"));
+    }
+    return BATON_OK;
+}
+
+bool worker_reload_trust(struct worker *w, bool unknown)
+{
+    struct trust *fresh = NULL;
+    struct buf findings = BUF_INIT;
+    struct baton_error err;
+    const struct mono_ms now = mono_now();
+
+    /* Looking whether the folder has changed is cheap; a folder that cannot be read is tried once a second. */
+    if (unknown && ((w->trust != NULL && !trust_changed(w->trust)) ||
+                    (w->trust_failed && now.v - w->trust_read.v < TRUST_RELOAD_MS))) {
+        return false;
+    }
+    w->trust_read = now;
+    baton_code rc = trust_load(w->config->trust, &fresh, &findings, &err);
+    buf_done(&findings);
+    if (rc == BATON_OK && strcmp(trust_fleet(fresh), w->fleet.s) != 0) {
+        rc = baton_fail(&err, BATON_E_bad_config, "%s: names another fleet; restart the worker for that",
+                        w->config->trust);
+        trust_free(fresh);
+    }
+    w->trust_failed = rc != BATON_OK;
+    if (rc != BATON_OK) {
+        diag_limited(&w->limit, DIAG_error, "trust.not_read", D_CODE("code", rc), D_TEXT("error", err.text),
+                     D_TEXT("meaning", "the one read before stays in force"));
+        return false;
+    }
+    if (w->engine != NULL) {
+        engine_trust(w->engine, fresh);
+    }
+    trust_free(w->trust);
+    w->trust = fresh;
+    diag_line(DIAG_info, "trust.read", D_TEXT("folder", w->config->trust));
+    return true;
+}
+
+static baton_code resolve_env(const struct worker *w, size_t i, struct executor_env **ret_env,
+                              struct baton_error *err)
+{
+    const struct config_executor *executor = &w->service->executor;
+    const struct config_profile *profile = &w->service->profiles[i];
+    return executor_env_resolve(executor->env, executor->n_env, profile->env, profile->n_env, ret_env, err);
+}
+
+static baton_code load_envs(struct worker *w, struct baton_error *err)
+{
+    w->envs = calloc(w->service->n_profiles, sizeof(struct executor_env *));
+    if (w->envs == NULL) {
+        return baton_fail(err, BATON_E_no_memory, "out of memory");
+    }
+    for (size_t i = 0; i < w->service->n_profiles; i++) {
+        baton_code rc = resolve_env(w, i, &w->envs[i], err);
+        if (rc != BATON_OK) {
+            return baton_fail_context(err, rc, "profile %s of service %s: ",
+                                      w->service->profiles[i].name.s, w->service->name.s);
+        }
+    }
+    w->envs_read = mono_now();
+    return BATON_OK;
+}
+
+/* Rotated secrets are seen within a minute; one that cannot be read leaves the one before in use. */
+void worker_reread_envs(struct worker *w)
+{
+    if (mono_now().v - w->envs_read.v < ENV_REREAD_MS) {
+        return;
+    }
+    w->envs_read = mono_now();
+    for (size_t i = 0; i < w->service->n_profiles; i++) {
+        struct executor_env *fresh = NULL;
+        struct baton_error err;
+        if (resolve_env(w, i, &fresh, &err) == BATON_OK) {
+            executor_env_free(w->envs[i]);
+            w->envs[i] = fresh;
+        } else {
+            diag_line(DIAG_warn, "profile.not_read", D_TEXT("profile", w->service->profiles[i].name.s),
+                      D_TEXT("error", err.text));
+        }
+    }
+}
+
+static baton_code open_store(struct worker *w, const char *id, struct baton_error *err)
+{
+    snprintf(w->id.s, sizeof(w->id.s), "%s", id);
+    snprintf(w->full, sizeof(w->full), "%s/%s", w->service->name.s, id);
+    if (snprintf(w->state_dir, sizeof(w->state_dir), "%s/%s/%s", w->config->state_dir,
+                 w->service->name.s, id) >= (int)sizeof(w->state_dir)) {
+        return baton_fail(err, BATON_E_bad_config, "state_dir %s: the path is too long", w->config->state_dir);
+    }
+    const struct store_owner owner = {log_cluster(w->log), w->names[TOPIC_turns].s, w->full, w->boot};
+    return store_open(w->state_dir, &owner, &w->store, err);
+}
+
+/* <host>-<first free number>: the first whose store nobody has. */
+static baton_code choose_id(struct worker *w, struct baton_error *err)
+{
+    char host[48] = "";
+    char id[ID_MAX + 1];
+
+    if (w->options->id != NULL) {
+        if (!plain_id_valid(w->options->id, strlen(w->options->id))) {
+            return baton_fail(err, BATON_E_invalid_request,
+                              "worker id: [a-z0-9._-]{1,64} is taken; choose another --id");
+        }
+        return open_store(w, w->options->id, err);
+    }
+    if (gethostname(host, sizeof(host) - 1) != 0 || host[0] == '\0') {
+        snprintf(host, sizeof(host), "host");
+    }
+    for (char *c = host; *c != '\0'; c++) {
+        *c = isalnum((unsigned char)*c) ? (char)tolower((unsigned char)*c) : '-';
+    }
+    baton_code rc = BATON_E_store_busy;
+    for (int n = 1; n <= OWN_IDS_MAX && rc == BATON_E_store_busy; n++) {
+        snprintf(id, sizeof(id), "%s-%d", host, n);
+        rc = open_store(w, id, err);
+    }
+    return rc;
+}
+
+static baton_code open_pool(struct worker *w, struct baton_error *err)
+{
+    const struct config_executor *executor = &w->service->executor;
+    const bool callback = w->options->callback != NULL;
+    struct executor_settings settings = {
+        .kind = callback ? EXECUTOR_KIND_callback : executor->kind,
+        .service = w->service->name,
+        .worker = w->id,
+        .boot = w->boot,
+        .parallel = w->service->parallel,
+        .state_dir = w->state_dir,
+        .command = (const char *const *)executor->command,
+        .n_command = executor->n_command,
+        .prefix = (const char *const *)executor->prefix,
+        .n_prefix = executor->n_prefix,
+        .callback = w->options->callback,
+        .callback_arg = w->options->callback_arg,
+        .callback_threads = w->options->callback_threads,
+    };
+    if (!callback && executor->kind == EXECUTOR_KIND_agent) {
+        return baton_fail(err, BATON_E_bad_config,
+                          "service %s: executor kind `agent` is not available in this version; use exec or child",
+                          w->service->name.s);
+    }
+    w->mail = mailbox_new((size_t)w->service->parallel * 4 + 64);
+    if (w->mail == NULL) {
+        return baton_fail(err, BATON_E_no_memory, "a mailbox cannot be made");
+    }
+    return executor_pool_new(&settings, w->mail, &w->pool, err);
+}
+
+static baton_code open_leases(struct worker *w, struct baton_error *err)
+{
+    const struct leases_spec spec = {
+        .log = w->log,
+        .control = w->names[TOPIC_control].s,
+        .turns = w->names[TOPIC_turns].s,
+        .fleet = w->fleet.s,
+        .worker = w->id.s,
+        .signer = w->signer,
+        .boot = w->boot,
+        .lease_ms = w->config->lease_ms,
+        .grace_ms = w->config->lease_grace_ms,
+        .interval_ms = w->config->heartbeat_ms,
+        .keep = w->service->cut_off == CUT_OFF_keep,
+        .pool = w->pool,
+        .mail = w->mail,
+    };
+    return leases_new(&spec, &w->leases, err);
+}
+
+static baton_code join_group(struct worker *w, struct baton_error *err)
+{
+    const char *outputs[] = {w->names[TOPIC_outcomes].s, w->names[TOPIC_dlq].s};
+    const struct engine_spec spec = {
+        .log = w->log,
+        .group = w->group.s,
+        .worker = w->id.s,
+        .boot = w->boot,
+        .inputs = {w->names[TOPIC_handoff].s, w->names[TOPIC_control].s},
+        .state = w->names[TOPIC_turns].s,
+        .outputs = outputs,
+        .n_outputs = COUNT_OF(outputs),
+        .session_ms = w->config->session_ms,
+        .heartbeat_ms = w->config->heartbeat_ms,
+        .receiver = {w->trust, w->fleet.s, w->config->proof_required, w->service->name.s,
+                     w->config->partitions},
+        .verify_threads = w->config->proof_required ? w->options->verify_threads : 0,
+        .mail = w->mail,
+        .wake_fd = w->options->wake_fd,
+    };
+    return engine_open(&spec, &w->engine, err);
+}
+
+baton_code worker_start(struct worker *w, struct baton_error *err)
+{
+    baton_code rc;
+
+    w->service = config_service_find(w->config, w->options->service);
+    if (w->service == NULL) {
+        const char *names[LIMIT_SERVICES_SHOWN];
+        size_t n = 0;
+        for (; n < w->config->n_services && n < COUNT_OF(names); n++) {
+            names[n] = w->config->services[n].name.s;
+        }
+        const char *near = word_nearest(names, n, w->options->service);
+        return baton_fail(err, BATON_E_unknown_service, "service %.60s is not in %s%s%s",
+                          w->options->service, w->config->path, near != NULL ? "; did you mean " : "",
+                          near != NULL ? near : "");
+    }
+    w->boot = boot_id_new();
+    name_topics(w);
+    w->limit = (struct diag_limit)DIAG_LIMIT(60000);
+    if (!lives_init(&w->lives)) {
+        return baton_fail(err, BATON_E_no_memory, "out of memory");
+    }
+    if ((rc = load_keys(w, err)) != BATON_OK || (rc = load_envs(w, err)) != BATON_OK ||
+        (rc = log_open(w->config, &w->log, err)) != BATON_OK || (rc = check_topics(w, err)) != BATON_OK ||
+        (rc = choose_id(w, err)) != BATON_OK || (rc = open_pool(w, err)) != BATON_OK ||
+        (rc = open_leases(w, err)) != BATON_OK) {
+        return rc;
+    }
+    w->signing = verify_new(w->signer != NULL ? w->options->verify_threads : 0);
+    if (w->signing == NULL) {
+        return baton_fail(err, BATON_E_no_memory, "a thread for signatures cannot be started");
+    }
+    if ((rc = join_group(w, err)) != BATON_OK) {
+        return rc;
+    }
+    diag_line(DIAG_info, "worker.started", D_TEXT("service", w->service->name.s), D_TEXT("worker", w->id.s),
+              D_TEXT("boot", w->boot.s), D_TEXT("log", log_driver(w->log)),
+              D_INT("parallel", w->service->parallel), D_INT("pid", getpid()));
+    return BATON_OK;
+}
