@@ -43,7 +43,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef WAIT_MS
 #define WAIT_MS 30000
+#endif
 #define PREFIX "t"
 #define SERVICE "lint"
 #define WORKERS_MAX 4
