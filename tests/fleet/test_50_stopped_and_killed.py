@@ -108,9 +108,13 @@ def test_two_workers_one_is_killed(host):
     turns = [host.published("alpha", ("owner", "reviewer", "arbiter")[n % 3], f"t-{n}") for n in range(30)]
 
     def both_run():
-        running = [one for turn in turns if (done := host.run("turns", "show", turn, "--json")).status == 0
-                   for one in done.one["attempts"] if one["state"] == "running"]
-        return {one["worker"] for one in running} == {"w1", "w2"}
+        running = {}
+        for line in host.lines():
+            if line["event"] == "start":
+                running[line["turn"], line["attempt"]] = line["env"]["BATON_WORKER"]
+            else:
+                running.pop((line["turn"], line["attempt"]))
+        return set(running.values()) == {"alpha/w1", "alpha/w2"}
 
     wait_until(both_run, what="both to run something")
     first.kill()

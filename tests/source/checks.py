@@ -205,8 +205,11 @@ def check_no_pragma(root):
 
 def check_nothing_left_undone(root):
     pattern = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
-    for name in product(root, ".c", ".h", ".sql", ".md", ".sh", ".txt", ".yaml"):
-        for number, line in enumerate(read(root, name).split("\n"), 1):
+    for name in product(root, ".c", ".h", ".sql", ".sh", ".txt", ".yaml"):
+        text = read(root, name)
+        if name.endswith((".c", ".h")):  # what a string says is no note
+            text = TOKEN.sub(lambda match: match.group(0) if match.group(0)[0] == "/" else "", text)
+        for number, line in enumerate(text.split("\n"), 1):
             if pattern.search(line):
                 yield f"{name}:{number}: something is left undone"
 
