@@ -1,6 +1,6 @@
 /*
  * baton bench: measures a worker on this host, in a folder of its own that is removed afterwards.
- * In: deploy/baton.c  Out: worker/bench/drain.c, worker/bench/latency.c, worker/bench/idle.c
+ * In: deploy/baton.c  Out: worker/bench/bare.c, worker/bench/drain.c, worker/bench/latency.c, worker/bench/idle.c
  */
 #include "common/base/check.h"
 #include "common/base/command.h"
@@ -11,6 +11,12 @@
 #include <string.h>
 
 extern const struct baton_command cmd_bench;
+
+/* What is the same for all that is measured in one run. */
+struct ground {
+    double bare_turns_s;
+    int64_t sync_ns;
+};
 
 struct figures {
     enum bench_kind kind;
@@ -54,9 +60,22 @@ static baton_code measure_all(struct command *cmd, enum bench_kind kind, bool pr
     return rc == BATON_OK ? measure(cmd, kind, proof, "idle", BENCH_STARTS, ret_figures, err) : rc;
 }
 
+static baton_code measure_ground(struct command *cmd, struct ground *ret_ground, struct baton_error *err)
+{
+    struct bench_set set = {.kind = BENCH_callback, .proof = false, .turns = 1};
+    command_note(cmd, "the SQLite work alone");
+    ret_ground->sync_ns = bench_sync_ns(command_text(cmd, "dir"));
+    baton_code rc = bench_set_up(&set, command_text(cmd, "dir"), 1, err);
+    if (rc == BATON_OK) {
+        rc = bench_bare(&set, command_int(cmd, "turns"), &ret_ground->bare_turns_s, err);
+    }
+    bench_set_down(&set, false);
+    return rc;
+}
+
 /* ---- printing ---- */
 
-static void print_json(struct command *cmd, const struct figures *list, size_t count, int64_t sync_ns)
+static void print_json(struct command *cmd, const struct figures *list, size_t count, const struct ground *ground)
 {
     struct buf out = BUF_INIT;
     struct jsonw w = jsonw_to(&out);
@@ -66,7 +85,9 @@ static void print_json(struct command *cmd, const struct figures *list, size_t c
     jsonw_key_int(&w, "parallel", command_int(cmd, "parallel"));
     jsonw_key_int(&w, "rate", command_int(cmd, "rate"));
     jsonw_key(&w, "sync_ms");
-    jsonw_real(&w, (double)sync_ns / 1e6);
+    jsonw_real(&w, (double)ground->sync_ns / 1e6);
+    jsonw_key(&w, "bare_turns_per_s");
+    jsonw_real(&w, ground->bare_turns_s);
     jsonw_key(&w, "measured");
     jsonw_begin_array(&w);
     for (size_t i = 0; i < count; i++) {
@@ -105,7 +126,7 @@ static void cell(struct table *table, int digits, double value)
     table_text(table, text);
 }
 
-static void print_table(struct command *cmd, const struct figures *list, size_t count, int64_t sync_ns)
+static void print_table(struct command *cmd, const struct figures *list, size_t count, const struct ground *ground)
 {
     static const char *const titles[] = {"EXECUTOR", "PROOF",    "TURNS/S",  "CPU S/1000", "PEAK MB",  "P50 MS",
                                          "P99 MS",   "FIRST MS", "IDLE MB", "IDLE CPU %"};
@@ -129,9 +150,11 @@ static void print_table(struct command *cmd, const struct figures *list, size_t 
     }
     (void)command_table(cmd, table);
     table_free(table);
-    command_note(cmd, "backlog %lld turns of %d bytes, parallel %lld; %lld turns/s for the waits; fdatasync here %.2f ms",
+    command_note(cmd,
+                 "backlog %lld turns of %d bytes, parallel %lld; %lld turns/s for the waits; here fdatasync takes %.2f ms "
+                 "and the SQLite work alone does %lld turns/s",
                  (long long)command_int(cmd, "turns"), BENCH_PAYLOAD, (long long)command_int(cmd, "parallel"),
-                 (long long)command_int(cmd, "rate"), (double)sync_ns / 1e6);
+                 (long long)command_int(cmd, "rate"), (double)ground->sync_ns / 1e6, (long long)ground->bare_turns_s);
 }
 
 /* ---- the verb ---- */
@@ -153,6 +176,7 @@ static int run(struct command *cmd)
     struct baton_error err = {BATON_OK, ""};
     const char *kinds = command_text(cmd, "kind");
     const char *proofs = command_text(cmd, "proof");
+    struct ground ground = {0};
     size_t count = 0;
 
     if (cmd->n_args > 0) {
@@ -161,22 +185,25 @@ static int run(struct command *cmd)
     if (!one_of(kinds, "callback", "child") || !one_of(proofs, "required", "off")) {
         return command_usage(cmd, "--kind is callback, child or both; --proof is required, off or both");
     }
+    baton_code rc = measure_ground(cmd, &ground, &err);
+    if (rc != BATON_OK) {
+        return command_fail(cmd, rc, &err);
+    }
     for (int kind = 0; kind < BENCH_KIND_COUNT; kind++) {
         for (int proof = 1; proof >= 0; proof--) {
             if (!wanted(kinds, bench_kind_word((enum bench_kind)kind)) || !wanted(proofs, proof ? "required" : "off")) {
                 continue;
             }
-            baton_code rc = measure_all(cmd, (enum bench_kind)kind, proof != 0, &list[count++], &err);
+            rc = measure_all(cmd, (enum bench_kind)kind, proof != 0, &list[count++], &err);
             if (rc != BATON_OK) {
                 return command_fail(cmd, rc, &err);
             }
         }
     }
-    const int64_t sync_ns = bench_sync_ns(command_text(cmd, "dir"));
     if (cmd->json) {
-        print_json(cmd, list, count, sync_ns);
+        print_json(cmd, list, count, &ground);
     } else {
-        print_table(cmd, list, count, sync_ns);
+        print_table(cmd, list, count, &ground);
     }
     return 0;
 }

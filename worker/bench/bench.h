@@ -88,7 +88,10 @@ baton_code bench_wait(const struct bench_worker *worker, const _Atomic int64_t *
 /* The processes that bench starts (`do-work DIR KIND`, `do-turns DIR`). Returns the exit status. */
 int bench_be(const char *const *args, size_t n_args);
 
-/* ---- what is measured (drain.c, latency.c, idle.c) ---- */
+/* ---- what is measured (bare.c, drain.c, latency.c, idle.c) ---- */
+
+/* The SQLite work of turns alone. */
+baton_code bench_bare(const struct bench_set *set, int64_t turns, double *ret_turns_s, struct baton_error *err);
 
 struct bench_drain {
     double turns_s;
