@@ -9,7 +9,7 @@
 
 #define COLUMNS_MAX 16
 #define GAP 2
-#define NARROW 8 /* no column is cut below this */
+#define NARROW 8 /* no column is cut below this, or below its title */
 
 struct cell {
     size_t begin; /* in text, escaped */
@@ -89,8 +89,14 @@ size_t table_rows(const struct table *table)
     return table->n_cells / table->n_columns;
 }
 
-/* How wide each column is: as needed, then the widest but the first give way until all fit; the
- * first holds ids, which are of no use when cut. */
+static size_t least_width(const struct table *table, size_t column)
+{
+    size_t title = strlen(table->titles[column]);
+    return title > NARROW ? title : NARROW;
+}
+
+/* How wide each column is: as needed, then the widest but the first give way until all fit or no
+ * more can be cut; the first holds ids, which are of no use when cut. */
 static void fit(const struct table *table, size_t width, size_t *ret_widths)
 {
     size_t total = GAP * (table->n_columns - 1);
@@ -105,7 +111,8 @@ static void fit(const struct table *table, size_t width, size_t *ret_widths)
     while (width > 0 && total > width) {
         size_t widest = 0;
         for (size_t c = 1; c < table->n_columns; c++) {
-            if (ret_widths[c] > NARROW && (widest == 0 || ret_widths[c] > ret_widths[widest])) {
+            if (ret_widths[c] > least_width(table, c) &&
+                (widest == 0 || ret_widths[c] > ret_widths[widest])) {
                 widest = c;
             }
         }

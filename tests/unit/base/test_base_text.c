@@ -346,6 +346,23 @@ static void table_fits_the_terminal(void **state)
     buf_done(&out);
 }
 
+/* A title that is wider than the narrowest column: once, the blanks behind it had no end. */
+static void table_keeps_its_titles_when_narrow(void **state)
+{
+    (void)state;
+    static const char *const titles[] = {"ID", "WORKERS (PARTITIONS)", "OLDEST WAITING"};
+    struct table *table = table_new(titles, 3);
+    struct buf out = BUF_INIT;
+    table_text(table, "0123456789abcdef");
+    table_text(table, "vm-1 (0,1,2,3) vm-2 (4,5,6,7)");
+    table_int(table, 7);
+    assert_true(table_print(table, 20, &out));
+    assert_string_equal(text_in(&out), "ID                WORKERS (PARTITIONS)  OLDEST WAITING\n"
+                                       "0123456789abcdef  vm-1 (0,1,2,3) vm...               7\n");
+    table_free(table);
+    buf_done(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +379,7 @@ int main(void)
         cmocka_unit_test(jsonw_nests_to_its_depth),
         cmocka_unit_test(table_is_aligned_and_escaped),
         cmocka_unit_test(table_fits_the_terminal),
+        cmocka_unit_test(table_keeps_its_titles_when_narrow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
