@@ -25,6 +25,7 @@
 #define TICK_DUE_MAX 1024        /* queued turns claimed in one round */
 #define OUTPUT_KEPT_MAX (32 * 1024)
 #define TRUST_RELOAD_MS 1000
+#define TELL_LEASES_MS 200
 #define HOUSEKEEPING_MS 60000
 #define TOMBSTONE_AFTER_MS (14LL * 24 * 3600 * 1000)
 #define CHECKPOINT_MAX_AGE_MS (7LL * 24 * 3600 * 1000) /* half a tombstone's life (rule 16) */
@@ -53,6 +54,7 @@ struct lives {
     size_t n_slots;
     size_t count;
     size_t running;
+    unsigned long changes; /* of what runs */
     struct live *ended; /* list, oldest first */
     struct live *ended_last;
 };
@@ -231,6 +233,7 @@ struct leases_spec {
     struct boot_id boot;
     int64_t lease_ms;
     int64_t grace_ms;
+    int64_t session_ms;
     int64_t interval_ms; /* between renewals; the configuration keeps two of them within the grace */
     bool keep; /* cut_off: keep */
     struct executor_pool *pool;
@@ -247,6 +250,11 @@ struct held {
 };
 /* From the revoke on: renews at once (waits at most a second for the first answers), then every second. */
 void leases_hold(struct leases *leases, const struct held *held, size_t count, bool lost);
+/* Whose thread is watched from now on (NULL: nobody's): for one that has not come round for an interval, the attempts
+ * that run are renewed; after a session less an interval their partitions count as lost. */
+void leases_watch(struct leases *leases, const struct engine *engine);
+/* What runs here now, of partitions that are ours. */
+void leases_running(struct leases *leases, const struct held *running, size_t count);
 /* The attempt has ended: reports until the turn log shows another state. boot: of the end's token. */
 void leases_report(struct leases *leases, const struct recorded_end *end);
 /* The partition is ours again, or the attempt is settled. */
@@ -304,6 +312,8 @@ void round_arrived(struct worker *w, const struct recorded_end *take_end);
 void round_forget(struct worker *w, const char *turn_id, int attempt, const char *boot);
 /* Drops what was decided and is not in the log. */
 void round_drop(struct worker *w);
+/* Tells the leases what runs here, a few times a second at most. */
+void round_tell_leases(struct worker *w);
 /* Hands what runs or has ended in these partitions to the leases. */
 void round_hold(struct worker *w, const int32_t *partitions, size_t count, bool lost);
 void round_moved(struct worker *w, const struct engine_event *event);
@@ -372,6 +382,8 @@ struct worker {
     bool blocked;   /* the store could not be written: nothing is decided */
     struct mono_ms stop_asked;
     struct mono_ms store_wait; /* blocked: until the next try */
+    unsigned long told_changes; /* what the leases know of what runs */
+    struct mono_ms told_at;
     struct mono_ms next_due;   /* of queued turns; INT64_MAX: none */
     struct mono_ms housekeeping;
     struct diag_limit limit;

@@ -20,6 +20,7 @@
 #include <time.h>
 
 #define PUBLISH_TIMEOUT_MS 2000
+#define PUBLISH_LEAST_MS 100
 #define FIRST_WAIT_MS 1000
 #define FOLLOW_RECORDS 256
 
@@ -32,6 +33,7 @@ struct item {
     int64_t lease_ms;          /* what is left of it: the lease, or the grace of a lost one */
     int64_t seq;
     bool ended;  /* reports instead of renewing */
+    bool silent; /* its partition has not moved: the engine does not come round, and this thread renews for it */
     bool killed; /* its lease ran out */
     bool failed;
     enum failure class;
@@ -58,11 +60,16 @@ struct leases {
     pthread_cond_t done;
     bool stop;
     bool asked;          /* a round is wanted now */
-    unsigned long round; /* rounds that have ended */
+    unsigned long begun; /* rounds that have begun */
+    unsigned long round; /* number of the newest one that has ended */
 
     struct item *items;
     size_t n_items;
     size_t cap_items;
+    const struct engine *engine; /* whose thread is watched, or NULL */
+    struct held *running;        /* what runs in partitions that are ours */
+    size_t n_running;
+    bool silence_told; /* the silence has lasted for so long that the partitions count as lost */
     struct settled *settled;
     size_t n_settled;
     size_t cap_settled;
@@ -149,11 +156,46 @@ static void answered(struct leases *leases, const struct outgoing *out, struct m
     }
 }
 
+/* Half the grace: a kill and what it waits for end within it, and a renewal that is answered within the other half
+ * is in time. */
+static int64_t margin_ms(const struct leases *leases)
+{
+    return leases->spec.grace_ms / 2;
+}
+
+/* When the first lease must be killed unless it is renewed; INT64_MAX: none. */
+static int64_t first_kill(const struct leases *leases)
+{
+    int64_t first = INT64_MAX;
+    for (size_t i = 0; i < leases->n_items; i++) {
+        const struct item *item = &leases->items[i];
+        int64_t at = item->lease_from.v + item->lease_ms - margin_ms(leases);
+        if (!item->ended && !item->killed && !leases->spec.keep && at < first) {
+            first = at;
+        }
+    }
+    return first;
+}
+
+/* A renewal that waits longer would extend a lease that its holder has given up. */
+static int64_t publish_time_ms(const struct leases *leases)
+{
+    int64_t left = first_kill(leases) - mono_now().v;
+    if (left > PUBLISH_TIMEOUT_MS) {
+        return PUBLISH_TIMEOUT_MS;
+    }
+    return left < PUBLISH_LEAST_MS ? PUBLISH_LEAST_MS : left;
+}
+
 /* One publish of all renewals and reports; without the lock, since the log may take its time. */
 static void send_all(struct leases *leases)
 {
     struct baton_error err = {BATON_OK, ""};
     size_t n = leases->n_items;
+    const int64_t timeout_ms = publish_time_ms(leases);
+    if (n == 0) {
+        return;
+    }
     struct outgoing *out = calloc(n + 1, sizeof(*out));
     struct log_record *records = calloc(n + 1, sizeof(*records));
     const struct mono_ms start = mono_now();
@@ -177,8 +219,8 @@ static void send_all(struct leases *leases)
     if (leases->publisher == NULL) {
         rc = log_publisher_open(leases->spec.log, &leases->publisher, &err);
     }
-    if (rc == BATON_OK && n > 0) {
-        rc = log_publish(leases->publisher, records, n, PUBLISH_TIMEOUT_MS, &err);
+    if (rc == BATON_OK) {
+        rc = log_publish(leases->publisher, records, n, timeout_ms, &err);
     }
     pthread_mutex_lock(&leases->lock);
     for (size_t i = 0; i < n; i++) {
@@ -242,7 +284,7 @@ static void read_record(struct leases *leases, const struct log_record *record)
 static bool wanted(const struct leases *leases, int32_t partition)
 {
     for (size_t i = 0; i < leases->n_items; i++) {
-        if (leases->items[i].partition == partition) {
+        if (leases->items[i].partition == partition && !leases->items[i].silent) {
             return true;
         }
     }
@@ -261,16 +303,19 @@ static void follow_all(struct leases *leases)
             continue;
         }
         baton_code rc = BATON_OK;
+        struct log_reader *reader = follow->reader;
+        const int64_t from = follow->from;
         pthread_mutex_unlock(&leases->lock);
-        if (follow->reader == NULL) {
-            rc = log_reader_open(leases->spec.log, leases->spec.turns, p, follow->from,
-                                 LOG_READ_committed, &follow->reader, NULL);
+        if (reader == NULL) {
+            rc = log_reader_open(leases->spec.log, leases->spec.turns, p, from, LOG_READ_committed, &reader,
+                                 NULL);
         }
         pthread_mutex_lock(&leases->lock);
+        follow->reader = reader;
         do {
             if (rc == BATON_OK) {
                 pthread_mutex_unlock(&leases->lock);
-                rc = log_reader_next(follow->reader, FOLLOW_RECORDS, 0, &batch, NULL);
+                rc = log_reader_next(reader, FOLLOW_RECORDS, 0, &batch, NULL);
                 pthread_mutex_lock(&leases->lock);
             }
             for (size_t i = 0; rc == BATON_OK && i < batch.count; i++) {
@@ -279,13 +324,6 @@ static void follow_all(struct leases *leases)
         } while (rc == BATON_OK && batch.count > 0 && !leases->stop);
     }
     log_batch_free(&batch);
-}
-
-/* Half the grace: a kill and what it waits for end within it, and a renewal that is answered within the other half
- * is in time. */
-static int64_t margin_ms(const struct leases *leases)
-{
-    return leases->spec.grace_ms / 2;
 }
 
 /* Kills what could not be renewed, at lease minus margin. */
@@ -314,25 +352,85 @@ static void add_ms(struct timespec *at, int64_t ms)
     }
 }
 
+/* ---- an engine that does not come round (protocol rule 26) ---- */
+
+static void end_silence(struct leases *leases)
+{
+    leases->silence_told = false;
+    for (size_t i = leases->n_items; i > 0; i--) {
+        if (leases->items[i - 1].silent) {
+            remove_item(leases, &leases->items[i - 1]);
+        }
+    }
+}
+
+/* While its engine is silent no callback tells of a loss: what runs is renewed from here. */
+static void watch_engine(struct leases *leases)
+{
+    const struct mono_ms now = mono_now();
+    const int64_t silent_ms = leases->engine != NULL ? now.v - engine_polled(leases->engine).v : 0;
+
+    if (silent_ms < leases->spec.interval_ms + leases->spec.interval_ms / 2) {
+        end_silence(leases);
+        return;
+    }
+    for (size_t i = 0; i < leases->n_running; i++) {
+        const struct held *running = &leases->running[i];
+        if (find(leases, running->turn.s) == NULL) {
+            struct item *item = add_item(leases);
+            item->turn = running->turn;
+            item->attempt = running->attempt;
+            item->partition = running->partition;
+            item->lease_from = now;
+            item->lease_ms = leases->spec.lease_ms;
+            item->silent = true;
+        }
+    }
+    if (silent_ms >= leases->spec.session_ms - leases->spec.interval_ms && !leases->silence_told) {
+        leases->silence_told = true;
+        diag_line(DIAG_warn, "lease.engine_silent", D_INT("ms", silent_ms),
+                  D_INT("attempts", (int64_t)leases->n_items));
+        for (size_t i = 0; i < leases->n_items; i++) {
+            if (leases->items[i].silent) { /* lost, as far as anybody here can know: the lease is spent */
+                leases->items[i].lease_from = now;
+                leases->items[i].lease_ms = leases->spec.grace_ms;
+            }
+        }
+    }
+}
+
+/* Until the next round: an interval, or the first kill. */
+static struct timespec next_round(const struct leases *leases)
+{
+    struct timespec until;
+    int64_t ms = first_kill(leases) - mono_now().v;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    if (ms > leases->spec.interval_ms) {
+        ms = leases->spec.interval_ms;
+    }
+    add_ms(&until, ms < 1 ? 1 : ms);
+    return until;
+}
+
 static void *leases_main(void *arg)
 {
     struct leases *leases = arg;
 
     pthread_mutex_lock(&leases->lock);
     while (!leases->stop) {
-        if (leases->n_items == 0 && !leases->asked) {
+        if (leases->n_items == 0 && leases->n_running == 0 && !leases->asked) {
             pthread_cond_wait(&leases->wake, &leases->lock);
             continue;
         }
         leases->asked = false;
+        leases->begun++;
+        watch_engine(leases);
         send_all(leases);
         follow_all(leases);
         kill_expired(leases);
-        leases->round++;
+        leases->round = leases->begun;
         pthread_cond_broadcast(&leases->done);
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        add_ms(&until, leases->spec.interval_ms);
+        const struct timespec until = next_round(leases);
         while (!leases->stop && !leases->asked &&
                pthread_cond_timedwait(&leases->wake, &leases->lock, &until) == 0) {
         }
@@ -391,6 +489,7 @@ void leases_free(struct leases *leases)
     pthread_cond_destroy(&leases->wake);
     pthread_mutex_destroy(&leases->lock);
     free(leases->items);
+    free(leases->running);
     free(leases->settled);
     free(leases);
 }
@@ -399,12 +498,12 @@ void leases_free(struct leases *leases)
 static void run_now(struct leases *leases)
 {
     struct timespec until;
-    unsigned long round = leases->round;
+    const unsigned long due = leases->begun + 1;
     leases->asked = true;
     pthread_cond_broadcast(&leases->wake);
     clock_gettime(CLOCK_MONOTONIC, &until);
     add_ms(&until, FIRST_WAIT_MS);
-    while (leases->round == round &&
+    while (leases->round < due &&
            pthread_cond_timedwait(&leases->done, &leases->lock, &until) == 0) {
     }
 }
@@ -416,10 +515,14 @@ void leases_hold(struct leases *leases, const struct held *held, size_t count, b
     }
     pthread_mutex_lock(&leases->lock);
     for (size_t i = 0; i < count; i++) {
-        if (find(leases, held[i].turn.s) != NULL) {
+        struct item *item = find(leases, held[i].turn.s);
+        if (item != NULL && !item->silent) {
             continue;
         }
-        struct item *item = add_item(leases);
+        if (item == NULL) {
+            item = add_item(leases);
+        }
+        item->silent = false;
         item->turn = held[i].turn;
         item->attempt = held[i].attempt;
         item->partition = held[i].partition;
@@ -431,6 +534,26 @@ void leases_hold(struct leases *leases, const struct held *held, size_t count, b
         }
     }
     run_now(leases);
+    pthread_mutex_unlock(&leases->lock);
+}
+
+void leases_watch(struct leases *leases, const struct engine *engine)
+{
+    pthread_mutex_lock(&leases->lock);
+    leases->engine = engine;
+    pthread_mutex_unlock(&leases->lock);
+}
+
+void leases_running(struct leases *leases, const struct held *running, size_t count)
+{
+    struct held *copy = calloc(count + 1, sizeof(*copy));
+    BATON_INVARIANT(copy != NULL);
+    memcpy(copy, running, count * sizeof(*copy));
+    pthread_mutex_lock(&leases->lock);
+    free(leases->running);
+    leases->running = copy;
+    leases->n_running = count;
+    pthread_cond_broadcast(&leases->wake);
     pthread_mutex_unlock(&leases->lock);
 }
 
@@ -447,6 +570,7 @@ void leases_report(struct leases *leases, const struct recorded_end *end)
     if (item->attempt == end->attempt && !item->ended) {
         item->boot = end->boot;
         item->ended = true;
+        item->silent = false;
         item->failed = end->failed;
         item->class = end->class;
         item->result = end->result != NULL ? strdup(end->result) : NULL;

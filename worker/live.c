@@ -80,6 +80,7 @@ struct live *lives_add(struct lives *lives, struct turn_record *take_record, int
     lives->slots[slot] = live;
     lives->count++;
     lives->running++;
+    lives->changes++;
     return live;
 }
 
@@ -89,6 +90,7 @@ void lives_end(struct lives *lives, struct live *live, const struct recorded_end
     live->phase = LIVE_ended;
     live->end = *take_end;
     lives->running--;
+    lives->changes++;
     live->ended_prev = lives->ended_last;
     if (lives->ended_last != NULL) {
         lives->ended_last->ended_next = live;
@@ -108,6 +110,7 @@ void lives_remove(struct lives *lives, struct live *live)
     lives->count--;
     if (live->phase == LIVE_running) {
         lives->running--;
+        lives->changes++;
     } else {
         *(live->ended_prev != NULL ? &live->ended_prev->ended_next : &lives->ended) =
             live->ended_next;

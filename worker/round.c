@@ -393,6 +393,32 @@ static void hold_one(struct live *live, void *arg)
     }
 }
 
+static void list_running(struct live *live, void *arg)
+{
+    struct holding *holding = arg;
+    if (live->phase == LIVE_running && !live->held) {
+        holding->held[holding->n_held++] =
+            (struct held){live->record.id, live->record.attempt, live->partition, 0};
+    }
+}
+
+void round_tell_leases(struct worker *w)
+{
+    const struct mono_ms now = mono_now();
+    struct holding holding = {.w = w};
+
+    if (w->lives.changes == w->told_changes || now.v - w->told_at.v < TELL_LEASES_MS) {
+        return;
+    }
+    holding.held = calloc(w->lives.count + 1, sizeof(*holding.held));
+    BATON_INVARIANT(holding.held != NULL);
+    lives_each(&w->lives, list_running, &holding);
+    leases_running(w->leases, holding.held, holding.n_held);
+    free(holding.held);
+    w->told_changes = w->lives.changes;
+    w->told_at = now;
+}
+
 void round_hold(struct worker *w, const int32_t *partitions, size_t count, bool lost)
 {
     int64_t from[LOG_PARTITIONS_MAX];

@@ -244,6 +244,7 @@ static baton_code open_leases(struct worker *w, struct baton_error *err)
         .boot = w->boot,
         .lease_ms = w->config->lease_ms,
         .grace_ms = w->config->lease_grace_ms,
+        .session_ms = w->config->session_ms,
         .interval_ms = w->config->heartbeat_ms,
         .keep = w->service->cut_off == CUT_OFF_keep,
         .pool = w->pool,
@@ -310,6 +311,7 @@ baton_code worker_start(struct worker *w, struct baton_error *err)
     if ((rc = join_group(w, err)) != BATON_OK) {
         return rc;
     }
+    leases_watch(w->leases, w->engine);
     diag_line(DIAG_info, "worker.started", D_TEXT("service", w->service->name.s), D_TEXT("worker", w->id.s),
               D_TEXT("boot", w->boot.s), D_TEXT("log", log_driver(w->log)),
               D_INT("parallel", w->service->parallel), D_INT("pid", getpid()));

@@ -93,6 +93,7 @@ baton_code stop_as_holder(struct worker *w, struct baton_error *err)
     if (rc == BATON_OK) {
         round_hold(w, partitions, n, false);
     }
+    leases_watch(w->leases, NULL);
     engine_close(w->engine, true, CLOSE_TIMEOUT_MS);
     w->engine = NULL;
     diag_line(DIAG_info, "worker.holds", D_TEXT("worker", w->id.s), D_INT("running", (int64_t)w->lives.running));

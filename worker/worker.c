@@ -15,6 +15,7 @@
 static void done(struct worker *w)
 {
     if (w->engine != NULL) {
+        leases_watch(w->leases, NULL);
         engine_close(w->engine, w->leave, CLOSE_TIMEOUT_MS);
     }
     leases_free(w->leases);
@@ -65,6 +66,9 @@ static struct mono_ms next_time(const struct worker *w)
     }
     if (w->housekeeping.v < until.v) {
         until = w->housekeeping;
+    }
+    if (w->lives.changes != w->told_changes && w->told_at.v + TELL_LEASES_MS < until.v) {
+        until.v = w->told_at.v + TELL_LEASES_MS;
     }
     if (w->stopping && now.v + 200 < until.v) {
         until.v = now.v + 200;
@@ -130,6 +134,7 @@ static baton_code handle(struct worker *w, const struct engine_event *event, str
             rc = retention_tick(w, err);
         }
         worker_reread_envs(w);
+        round_tell_leases(w);
         break;
     case ENGINE_control:
         if (!w->blocked) {

@@ -20,6 +20,7 @@ baton_code engine_open(const struct engine_spec *spec, struct engine **ret_engin
     }
     engine->spec = *spec;
     engine->event_input = -1;
+    atomic_store(&engine->polled_at, mono_now().v);
     engine->limit = (struct diag_limit)DIAG_LIMIT(60000);
     baton_code rc = BATON_OK;
     if ((engine->verify = verify_new(spec->verify_threads)) == NULL) {
@@ -329,6 +330,11 @@ bool engine_drained(const struct engine *engine)
         }
     }
     return engine->joined;
+}
+
+struct mono_ms engine_polled(const struct engine *engine)
+{
+    return (struct mono_ms){atomic_load(&engine->polled_at)};
 }
 
 size_t engine_partitions(const struct engine *engine, int32_t *ret_partitions)

@@ -153,6 +153,8 @@ int64_t engine_offset(const struct engine *engine, size_t index);
 /* Is writing to this topic known to fail just now? (for decisions made anew) *ret_code: why. */
 bool engine_unavailable(const struct engine *engine, const char *topic, baton_code *ret_code);
 
+/* When the membership was last kept alive: how long the caller's thread has not come round. Any thread. */
+struct mono_ms engine_polled(const struct engine *engine);
 /* Every partition that is ours, and how many. */
 size_t engine_partitions(const struct engine *engine, int32_t *ret_partitions);
 /* Deletes what lies below the committed offsets of both inputs (once a minute; failures are logged). */

@@ -7,6 +7,8 @@
 #include "common/engine/engine.h"
 #include "common/engine/verify.h"
 
+#include <stdatomic.h>
+
 #define FETCH_RECORDS_MAX 512         /* of one partition at a time */
 #define FETCH_BYTES_MAX (1024 * 1024) /* of one partition at a time: bounds memory */
 #define UNAVAILABLE_MS 30000          /* a topic whose record aborted a transaction */
@@ -77,6 +79,7 @@ struct engine {
     bool postponed; /* a record of this round was not taken */
     bool renew;    /* a new producer is needed before anything is restored */
     bool stopping; /* the first input is not read any more */
+    atomic_llong polled_at; /* monotonic ms of the last poll of the member */
     bool joined;   /* the group has answered once, if only with no partition */
     size_t capacity;
     size_t given;        /* records of the first input in this round */

@@ -53,6 +53,7 @@ baton_code ownership_poll(struct engine *engine, struct engine_event *ret_event,
     if (rc != BATON_OK) {
         return rc;
     }
+    atomic_store(&engine->polled_at, mono_now().v);
     switch (event.kind) {
     case LOG_EVENT_none:
         break;
