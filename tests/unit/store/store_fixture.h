@@ -128,7 +128,8 @@ __attribute__((unused)) static const char *shelf_sql(const char *path, const cha
                 const unsigned char *text = sqlite3_column_text(stmt, 0);
                 snprintf(answer, sizeof(answer), "%s", text != NULL ? (const char *)text : "NULL");
             }
-            rc = rc == SQLITE_DONE ? sqlite3_finalize(stmt) : rc;
+            const int ended = sqlite3_finalize(stmt);
+            rc = rc == SQLITE_DONE ? ended : rc;
             stmt = NULL;
         }
     }
