@@ -223,6 +223,7 @@ static baton_code continue_running(struct worker *w, int32_t partition, struct t
 
     if (strcmp(take_record->lease_boot.s, w->boot.s) == 0) {
         if (live != NULL && live->record.attempt == take_record->attempt) {
+            w->lives.changes += live->held ? 1 : 0;
             live->held = false; /* ours again: it never stopped */
             leases_drop(w->leases, take_record->id.s);
             turn_record_done(take_record);

@@ -383,6 +383,7 @@ static void hold_one(struct live *live, void *arg)
             continue;
         }
         live->held = true;
+        holding->w->lives.changes++;
         live->in_batch = false;
         if (live->phase == LIVE_running) {
             holding->held[holding->n_held++] = (struct held){live->record.id, live->record.attempt,

@@ -134,6 +134,43 @@ static void test_a_clean_stop_hands_its_partitions_over(void **state)
     assert_string_equal(attempts_of(host, id.s), "1:completed//one");
 }
 
+/*
+ * Rule 26: an engine that does not come round hears of no loss, and its control records pass: what runs is renewed
+ * without it, and no work is thrown away. (Here its store is locked by somebody for longer than a session.)
+ */
+static void test_rule_26_a_blocked_engine_loses_no_work(void **state)
+{
+    struct host *host = *state;
+    const struct sending first = {.role = ROLE_reviewer, .plan = "hang,approve", .partition = 1};
+    const struct sending then = {.role = ROLE_reviewer, .plan = "approve", .partition = 1};
+    char path[160];
+    sqlite3 *handle = NULL;
+    worker_start(host, "w1");
+    struct turn_id id = send_turn_as(host, &first);
+    wait_called(host, id.s, 1);
+    worker_start(host, "w2");
+    struct turn_id other = send_turn_as(host, &(struct sending){.role = ROLE_reviewer, .plan = "approve",
+                                                                .partition = 2});
+    wait_for(host, other.s, TURN_completed, 1); /* w2 has joined, and w1 was restored */
+    struct turn_id mine = send_turn_as(host, &then);
+    wait_for(host, mine.s, TURN_completed, 1);
+    usleep(500000); /* the leases' thread is told what runs a few times a second */
+
+    snprintf(path, sizeof(path), "%s/data/" SERVICE "/w1/store.db", host->dir);
+    assert_int_equal(sqlite3_open(path, &handle), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(handle, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    struct turn_id blocks = send_turn_as(host, &then); /* its claim is to be stored */
+    wait_for(host, blocks.s, TURN_completed, 0);       /* by w2, which has the partition now */
+    usleep((useconds_t)host->config->lease_ms * 1000); /* a lease that nobody renews would be over */
+    assert_int_equal(sqlite3_exec(handle, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(handle);
+    host_go(host);
+    wait_for(host, id.s, TURN_completed, 1);
+    worker_stop(host, "w1");
+    worker_stop(host, "w2");
+    assert_string_equal(attempts_of(host, id.s), "1:completed//one");
+}
+
 /* Queued turns of a partition that has gone neither wake this worker nor hide its own. */
 static void test_moved_queued_turns_hide_nothing(void **state)
 {
@@ -168,6 +205,7 @@ int main(void)
         HOST_TEST(test_rule_09_the_partition_comes_back),
         HOST_TEST(test_rule_08_a_stopped_worker_kills_what_is_not_current),
         HOST_TEST(test_a_clean_stop_hands_its_partitions_over),
+        HOST_TEST(test_rule_26_a_blocked_engine_loses_no_work),
         HOST_TEST(test_moved_queued_turns_hide_nothing),
     };
     return cmocka_run_group_tests_name("worker: moved partitions", tests, NULL, NULL);
