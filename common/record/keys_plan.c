@@ -184,6 +184,17 @@ static bool has_key(const struct trust *trust, const char *name)
     return false;
 }
 
+/* Was the key of this principal revoked? Writing its public half again would change nothing. */
+static bool has_revoked_key(const struct trust *trust, const char *name)
+{
+    for (size_t i = 0; trust != NULL && i < trust->n_keys; i++) {
+        if (trust->keys[i].revoked && strcmp(trust->keys[i].owner_name.s, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A private key that is here only needs its public half written; else a pair is made. */
 static baton_code walk_key(struct walk *w, const char *name)
 {
@@ -198,6 +209,11 @@ static baton_code walk_key(struct walk *w, const char *name)
         return rc;
     }
     bool here = keys_path_exists(path);
+    if (here && has_revoked_key(w->trust, name)) {
+        return baton_fail(w->err, BATON_E_unauthenticated,
+                          "the key of %s is revoked; `baton keys rotate %s` makes another", name,
+                          name);
+    }
     enum keys_step_kind kind = here ? KEYS_STEP_publish : KEYS_STEP_pair;
     if (!w->make) {
         return here ? step(w, kind, name, "%s has a private key here, and no public one in trust",

@@ -428,7 +428,12 @@ static void revoke_is_at_once_and_for_ever(void **state)
     assert_false(known);
     assert_int_equal(keys_revoke(&d->folders, "../x", &known, &err), BATON_E_invalid_request);
     assert_int_equal(keys_retire(&d->folders, id, wall_now(), &err), BATON_E_not_permitted);
-    /* apply makes a new key in its place */
+    /* apply does not write the same public key again, and names the command that helps */
+    struct keys_plan plan = {NULL, 0};
+    assert_int_equal(keys_apply_config(d->config, &plan, &err), BATON_E_unauthenticated);
+    assert_non_null(strstr(err.text, "baton keys rotate claude"));
+    keys_plan_done(&plan);
+    /* without the private one, apply makes a new key in its place */
     char path[256];
     snprintf(path, sizeof(path), "%s/claude.pem", d->config->keys);
     assert_int_equal(unlink(path), 0);
