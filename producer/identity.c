@@ -69,6 +69,25 @@ static baton_code load_trust(const struct config *config, struct identity *ident
     return BATON_OK;
 }
 
+/* What this key signs would only be rejected by every worker: said before anything is written. */
+static baton_code check_key(const struct config *config, const struct identity *identity,
+                            struct baton_error *err)
+{
+    if (!config->proof_required || identity->signer == NULL) {
+        return BATON_OK;
+    }
+    struct key_id id = signer_key_id(identity->signer);
+    for (size_t i = 0; i < trust_keys(identity->trust); i++) {
+        const struct trust_key *key = trust_key_at(identity->trust, i);
+        if (strcmp(trust_key_id(key), id.s) == 0 && trust_key_revoked(key)) {
+            return baton_fail(err, BATON_E_unauthenticated,
+                              "the key %s of %s is revoked; `baton keys rotate %s` makes another",
+                              id.s, identity->name, identity->name);
+        }
+    }
+    return BATON_OK;
+}
+
 baton_code identity_open(const struct config *config, struct identity *ret_identity,
                          struct baton_error *err)
 {
@@ -86,6 +105,9 @@ baton_code identity_open(const struct config *config, struct identity *ret_ident
     }
     if (rc == BATON_OK) {
         rc = load_trust(config, &identity, err);
+    }
+    if (rc == BATON_OK) {
+        rc = check_key(config, &identity, err);
     }
     if (rc != BATON_OK) {
         identity_close(&identity);

@@ -188,6 +188,22 @@ static void test_no_key_is_unauthenticated(void **state)
     world_close(&w);
 }
 
+static void test_x3_a_revoked_key_signs_nothing(void **state)
+{
+    (void)state;
+    struct world w;
+    struct publisher none;
+    struct baton_error err = {BATON_OK, ""};
+    bool known = false;
+    world_open(&w, "");
+    struct keys_folders folders = {w.host.config->keys, w.host.config->trust};
+    struct key_id id = signer_key_id(w.publisher.identity.signer);
+    assert_int_equal(keys_revoke(&folders, id.s, &known, &err), BATON_OK);
+    assert_int_equal(publisher_open(w.host.config, &none, &err), BATON_E_unauthenticated);
+    assert_non_null(strstr(err.text, "is revoked; `baton keys rotate"));
+    world_close(&w);
+}
+
 static void test_a_service_without_topics_is_unknown(void **state)
 {
     (void)state;
@@ -509,6 +525,7 @@ int main(void)
         cmocka_unit_test(test_i11_an_unknown_service_is_answered_with_the_known_ones),
         cmocka_unit_test(test_x6_rights_are_checked_before_sending),
         cmocka_unit_test(test_no_key_is_unauthenticated),
+        cmocka_unit_test(test_x3_a_revoked_key_signs_nothing),
         cmocka_unit_test(test_a_service_without_topics_is_unknown),
         cmocka_unit_test(test_what_is_published_is_what_a_worker_takes),
         cmocka_unit_test(test_r29_the_same_key_is_the_same_turn),
