@@ -75,7 +75,7 @@
     CODE(83,  store_busy,           config,   6, "another process has the worker's store") \
     /* policy */ \
     CODE(90,  not_permitted,        refused,  4, "the signer has no right to do this") \
-    CODE(91,  unauthenticated,      refused,  4, "there is no private key to sign with") \
+    CODE(91,  unauthenticated,      refused,  4, "there is no trusted private key to sign with") \
     CODE(92,  person_required,      refused,  4, "only a person may do this") \
     CODE(93,  invoke_denied,        refused,  4, "agents may not start this") \
     CODE(94,  confirm_needed,       refused,  4, "a person must confirm this") \
@@ -109,7 +109,7 @@
     CODE(126, payload_unavailable,  invalid,  7, "the turn's payload is not to be had") \
     CODE(127, deadline_exceeded,    invalid,  7, "the turn's deadline has passed") \
     CODE(128, attempts_exhausted,   invalid,  7, "the turn's budget of attempts is spent") \
-    CODE(129, worker_killed,        invalid,  7, "the turn's attempts were lost with their workers too often") \
+    CODE(129, worker_killed,        invalid,  7, "the turn's attempts crashed, were killed or were lost too often") \
     CODE(130, executor_failed,      invalid,  7, "the executor failed and no action is left") \
     /* lookup */ \
     CODE(140, unknown_service,      invalid,  5, "no such service: it is not configured or has no topics") \
