@@ -221,7 +221,7 @@ static int run_switch(struct command *cmd, enum control_kind kind)
     }
     baton_code rc = session_open_signing(cmd, &session, &err);
     if (rc == BATON_OK && config_service_find(session.config, service) == NULL) {
-        rc = baton_fail(&err, BATON_E_unknown_service, "there is no service '%s'",
+        rc = baton_fail(&err, BATON_E_unknown_service, "there is no service '%s'; `baton services` lists those that are configured",
                         text_quote_of(service).s);
     }
     if (rc == BATON_OK &&
