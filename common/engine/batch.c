@@ -195,6 +195,16 @@ static enum engine_result start_over(struct engine *engine)
     return ENGINE_START_OVER;
 }
 
+/* A producer that is fenced again and again has a twin that the group does not tell of: one of them must go. */
+static bool fenced_too_often(struct engine *engine)
+{
+    const struct mono_ms now = mono_now();
+    engine->fenced_at[engine->n_fenced++ % FENCES_MAX] = now;
+    /* The next slot of the ring holds the oldest of the last five. */
+    const struct mono_ms oldest = engine->fenced_at[engine->n_fenced % FENCES_MAX];
+    return engine->n_fenced >= FENCES_MAX && now.v - oldest.v < FENCES_WITHIN_MS;
+}
+
 /* What a verdict of the log means (protocol rules 13 to 15). */
 static enum engine_result judge_commit(struct engine *engine, const struct log_record *records,
                                        const struct log_commit_result *result, int64_t *ret_culprit,
@@ -265,7 +275,12 @@ baton_code batch_commit(struct engine *engine, enum engine_result *ret_result, i
             break; /* an unknown outcome is asked again by the same call */
         }
     }
-    if (rc == BATON_OK) {
+    if (rc == BATON_OK && result.verdict == LOG_VERDICT_fenced && fenced_too_often(engine)) {
+        rc = baton_fail(err, BATON_E_twin,
+                        "worker %s of group %s was fenced %d times within a minute: another process writes under "
+                        "its id; stop one of them, or give it another --id",
+                        engine->spec.worker, engine->spec.group, FENCES_MAX);
+    } else if (rc == BATON_OK) {
         *ret_result = judge_commit(engine, records, &result, ret_culprit, why);
     } else if (baton_code_class(rc) == BATON_CLASS_retry) {
         intake_rewind(engine);

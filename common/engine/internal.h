@@ -16,6 +16,8 @@
 #define RETRY_FIRST_MS 100 /* the log cannot be reached: first wait, doubled up to the last */
 #define RETRY_LAST_MS 5000
 #define PATIENCE_MS 50   /* after a round that took nothing, although it was given something */
+#define FENCES_MAX 5         /* so often within a minute: two processes fence each other in turn */
+#define FENCES_WITHIN_MS 60000
 #define EOF_IDLE_MS 1000 /* an end that was reached is committed alone after so long */
 
 enum part_state {
@@ -97,6 +99,8 @@ struct engine {
     bool committed;
 
     struct mono_ms patience;    /* what was not taken is not given again before */
+    struct mono_ms fenced_at[FENCES_MAX]; /* the last times, in a ring */
+    size_t n_fenced;
     struct mono_ms pause_until; /* the log could not be reached */
     int64_t pause_ms;
     struct mono_ms eof_since; /* 0: nothing waits */

@@ -205,6 +205,31 @@ static void test_a_fenced_producer_is_renewed_before_the_restore(void **state)
     driven_close(&d);
 }
 
+/* Two processes that fence each other in turn do not go on for ever. */
+static void test_fenced_five_times_in_a_minute_is_the_end(void **state)
+{
+    struct rig *rig = *state;
+    struct driven d;
+    struct engine_event event;
+    baton_code rc = BATON_OK;
+    driven_open(&d, rig, "w1");
+    driven_ready(&d);
+    d.write = true;
+    spy.refuse = 5;
+    spy.verdict = LOG_VERDICT_fenced;
+    rig_publish(rig, "in", 0, "a", "v");
+    driven_until(&d, '!', 1);
+    for (int i = 0; i < 500 && rc == BATON_OK; i++) {
+        rc = engine_next(d.engine, (struct mono_ms){mono_now().v + 20}, &event, NULL);
+        if (rc == BATON_OK && event.kind == ENGINE_restoring) {
+            engine_restore_from(d.engine, LOG_OFFSET_NONE);
+        }
+    }
+    assert_int_equal(rc, BATON_E_twin);
+    assert_int_equal(spy.refuse, 0); /* the fifth, not earlier */
+    driven_close(&d);
+}
+
 #ifdef BATON_FAULTS
 /* The same on the log itself: committed, and nobody knows; not committed, and nobody knows. */
 static void test_rule_15_on_the_log_nothing_is_there_twice(void **state)
@@ -265,6 +290,7 @@ int main(void)
         RIG_TEST(test_rule_15_an_unknown_outcome_is_asked_again),
         RIG_TEST(test_rule_15_a_lasting_doubt_starts_over),
         RIG_TEST(test_a_fenced_producer_is_renewed_before_the_restore),
+        RIG_TEST(test_fenced_five_times_in_a_minute_is_the_end),
 #ifdef BATON_FAULTS
         RIG_TEST(test_rule_15_on_the_log_nothing_is_there_twice),
 #endif
