@@ -23,6 +23,8 @@
 #define LOCAL_POLL_WAIT_MS 20 /* a poll never waits, except so long for the queue */
 
 extern const struct log_driver_ops local_ops;
+/* Makes the folders beside the file, those that are missing. errno says why it failed. */
+bool local_make_side(const char *side);
 
 struct local_conn;
 
@@ -169,6 +171,9 @@ struct slot {
 
 baton_code slot_take(const struct local_log *log, const struct boot_id *boot, int64_t session_ms,
                      struct slot *ret_slot, struct baton_error *err);
+/* Takes another slot if somebody has deleted this one: for the others its process is dead. */
+baton_code slot_keep(const struct local_log *log, const struct boot_id *boot, int64_t session_ms,
+                     struct slot *slot, struct baton_error *err);
 void slot_free(struct slot *slot);
 void slot_beat(struct slot *slot);
 

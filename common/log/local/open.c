@@ -59,7 +59,7 @@ static bool make_parents(const char *path)
     return made;
 }
 
-static bool make_side(const char *side)
+bool local_make_side(const char *side)
 {
     static const char *const folders[] = {"", "/members", "/bells"};
     for (size_t i = 0; i < COUNT_OF(folders); i++) {
@@ -87,7 +87,7 @@ static baton_code log_new(const char *path, struct local_log **ret_log, struct b
         log_free(log);
         return baton_fail(err, BATON_E_no_memory, "%s: out of memory", path);
     }
-    if (!make_side(log->side)) {
+    if (!local_make_side(log->side)) {
         baton_code rc =
             baton_fail(err, BATON_E_service_unavailable, "%s: cannot be made: %m", log->side);
         log_free(log);

@@ -256,6 +256,10 @@ static baton_code step(struct local_member *member, struct log_event *event,
     baton_code rc;
 
     if (member->state == MEMBER_out) {
+        rc = slot_keep(member->conn->log, &member->boot, member->session_ms, &member->slot, err);
+        if (rc != BATON_OK) {
+            return later(rc); /* the timer comes back to it */
+        }
         rc = member_join(member, LOCAL_POLL_WAIT_MS, err);
         if (rc == BATON_E_timed_out) {
             member_wake(member);

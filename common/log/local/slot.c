@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SLOT_MAGIC 0x42746d31u
@@ -87,6 +88,35 @@ baton_code slot_take(const struct local_log *log, const struct boot_id *boot, in
     }
     return baton_fail(err, BATON_E_service_unavailable, "%s/members: all %d places are taken",
                       log->side, SLOTS_MAX);
+}
+
+static bool there(const struct local_log *log, const struct slot *slot)
+{
+    struct stat held;
+    struct stat named;
+    int fd = slot_open(log, slot->number, O_RDWR);
+    bool same = fd >= 0 && fstat(slot->fd, &held) == 0 && fstat(fd, &named) == 0 &&
+                held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return same;
+}
+
+baton_code slot_keep(const struct local_log *log, const struct boot_id *boot, int64_t session_ms,
+                     struct slot *slot, struct baton_error *err)
+{
+    struct slot other;
+    if (there(log, slot)) {
+        return BATON_OK;
+    }
+    (void)local_make_side(log->side); /* if it cannot be made, the slot says so */
+    baton_code rc = slot_take(log, boot, session_ms, &other, err);
+    if (rc == BATON_OK) {
+        slot_free(slot);
+        *slot = other;
+    }
+    return rc;
 }
 
 void slot_free(struct slot *slot)

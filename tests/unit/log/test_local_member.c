@@ -142,6 +142,43 @@ static void test_who_slept_does_not_judge(void **state)
     log_member_close(&a->base, true, 1000);
 }
 
+/* Somebody deletes the slots: the members take each other for dead, come back once with others, and stay. */
+static void test_deleted_slots(void **state)
+{
+    struct place *place = *state;
+    struct log_event event;
+    char path[128];
+    struct local_member *members[2] = {place_member(place, "a", &event), NULL};
+    struct log_member_spec spec = {.group = "group",
+                                   .worker = "b",
+                                   .boot = boot_id_new(),
+                                   .inputs = {"handoff", "control"},
+                                   .session_ms = 600,
+                                   .heartbeat_ms = 100};
+    OK(log_member_open(place->log, &spec, (struct log_member **)&members[1], err));
+    await(members[0], LOG_EVENT_revoked);
+    await(members[0], LOG_EVENT_assigned);
+    await(members[1], LOG_EVENT_assigned);
+
+    snprintf(path, sizeof(path), "%s.d/members", place->path);
+    assert_int_equal(nftw(path, place_remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    int losses = 0;
+    for (int64_t end_ns = mono_ns() + 2000000000; mono_ns() < end_ns; usleep(1000)) {
+        for (int i = 0; i < 2; i++) {
+            OK(log_member_poll(&members[i]->base, &event, err));
+            losses += event.kind == LOG_EVENT_lost ? 1 : 0;
+        }
+    }
+    assert_in_range(losses, 1, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(members[i]->state, MEMBER_told);
+        assert_true(members[i]->assigned == 1 || members[i]->assigned == 2);
+    }
+    assert_int_equal(members[0]->generation, members[1]->generation);
+    log_member_close(&members[0]->base, true, 1000);
+    log_member_close(&members[1]->base, true, 1000);
+}
+
 /* An end of waiting that lies in an earlier life of the host does not keep a place for ever. */
 static void test_away_before_the_host_started(void **state)
 {
@@ -303,6 +340,7 @@ int main(void)
         LOG_TEST(test_deaf_member),
         LOG_TEST(test_idle_fetch_reads_nothing),
         LOG_TEST(test_who_slept_does_not_judge),
+        LOG_TEST(test_deleted_slots),
         LOG_TEST(test_away_before_the_host_started),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
