@@ -241,7 +241,7 @@ baton_code claim_record(struct worker *w, const struct engine_event *event, stru
         reject(w, event, receipt->code, receipt->note);
         return BATON_OK;
     }
-    if (decided(w, receipt->turn->id.s)) {
+    if (decided(w, receipt->turn->id.s) || operate_cancel_noted(w, receipt->turn->id.s)) {
         return BATON_OK; /* one decision at a time: given again in the next round */
     }
     baton_code rc = store_turn_known(w->store, receipt->turn->id.s, &is_known, err);

@@ -194,6 +194,8 @@ baton_code operate_record(struct worker *w, const struct engine_event *event, st
 /* May this principal cancel that turn here? (its origin, or who operates the service of its birth or this one) */
 bool operate_may_cancel(const struct worker *w, const struct trust_principal *who,
                         const struct turn_record *record);
+/* Has this round noted a cancel of a turn that is not known? Its handoff is judged in the next round, by the note. */
+bool operate_cancel_noted(const struct worker *w, const char *turn_id);
 /* A cancel that came before its handoff, by who may: *ret_by and *ret_reason (caller frees). */
 baton_code operate_early_cancel(struct worker *w, int32_t partition, const struct turn_record *record,
                                 bool *ret_cancelled, struct plain_id *ret_by, char **ret_reason,

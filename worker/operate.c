@@ -83,6 +83,18 @@ static void keep_early_cancel(struct worker *w, const struct engine_event *event
     answer(w, control, NULL, BATON_E_turn_not_found);
 }
 
+bool operate_cancel_noted(const struct worker *w, const char *turn_id)
+{
+    char prefix[160];
+    early_cancel_key(turn_id, "", prefix, sizeof(prefix));
+    for (size_t i = 0; i < w->batch.n_notes; i++) {
+        if (strncmp(w->batch.notes[i].key, prefix, strlen(prefix)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Text of a member of a note, or "". */
 static void note_text(const struct json_doc *doc, const char *name, char *ret_text, size_t size)
 {

@@ -203,6 +203,19 @@ static void test_rule_28_a_cancel_before_its_handoff(void **state)
     assert_string_equal(store_text(host, "w1", "SELECT count(*) FROM note WHERE key LIKE '~cancel%'"), "0");
 }
 
+/* The same in one round: both lie in the log when the worker comes. */
+static void test_rule_28_a_cancel_together_with_its_handoff(void **state)
+{
+    struct host *host = *state;
+    struct turn_id id = send_turn(host, ROLE_reviewer, "approve");
+    send_cancel(host, id.s);
+    worker_start(host, "w1");
+    wait_for(host, id.s, TURN_cancelled, 1);
+    worker_stop(host, "w1");
+    assert_int_equal(calls_of(host, id.s, 0), 0);
+    assert_string_equal(store_text(host, "w1", "SELECT count(*) FROM note WHERE key LIKE '~cancel%'"), "0");
+}
+
 /* The same while outcomes cannot be written: the note must not be judged before the handoff is taken. */
 static void test_rule_28_a_note_outlives_missing_outcomes(void **state)
 {
@@ -370,6 +383,7 @@ int main(void)
         HOST_TEST(test_cancel_of_a_running_turn),
         HOST_TEST(test_cancel_of_a_queued_and_of_a_parked_turn),
         HOST_TEST(test_rule_28_a_cancel_before_its_handoff),
+        HOST_TEST(test_rule_28_a_cancel_together_with_its_handoff),
         HOST_TEST(test_rule_28_a_note_outlives_missing_outcomes),
         HOST_TEST(test_pause_holds_handoffs_and_outlives_a_restart),
         HOST_TEST(test_not_before_is_waited_for),
