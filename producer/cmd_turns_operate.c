@@ -50,7 +50,8 @@ static baton_code target_of(struct command *cmd, struct session *session, struct
         return BATON_OK;
     }
     c->service = waits_at != NULL ? waits_at : given;
-    if (rc != BATON_E_turn_not_found || c->service == NULL || strlen(cmd->args[0]) != 32) {
+    bool id_is_whole = waits_at != NULL || strlen(cmd->args[0]) == 32;
+    if (rc != BATON_E_turn_not_found || c->service == NULL || !id_is_whole) {
         return rc;
     }
     if (config_service_find(session->config, c->service) == NULL) {

@@ -208,6 +208,15 @@ def test_cancel_a_queued_and_a_parked_turn(host):
     assert len(host.calls()) == 2
 
 
+def test_cancel_a_turn_that_waits_by_its_short_id(host):
+    """Before any worker has taken it in, too, the digits that `turns list` prints are enough."""
+    turn = host.published("alpha", "owner", "t-1")
+    assert host.cancel(turn[:12], "--timeout", "0").ok().one["turn_id"] == turn
+    host.worker("alpha")
+    host.ends(turn, "cancelled")
+    assert host.calls() == []
+
+
 def test_cancel_before_its_handoff(host):
     """Rule 28: a cancel of a turn that the log does not know is kept, and settles the handoff that comes later."""
     members = host.turn()
