@@ -3,7 +3,7 @@
  *
  * CODE(number, word, class, exit status, text). A number never changes and is never used again.
  * The class decides what a program does about it (see baton/code.h), the exit status is what the
- * command line ends with, the text is what a person reads. enum, parser, `baton codes` and the
+ * command line ends with, the text is what a person reads. enum, parser, `--help` and the
  * documentation come from here.
  */
 #ifndef BATON_CODES_TABLE_H
