@@ -329,6 +329,8 @@ def test_x22_old_control_records_have_no_effect(host):
     host.called(2)
     wait_until(lambda: host.show(turn)["attempts"][-1]["state"] == "failed", what="attempt 2 to fail")
     host.log.append(replay)  # names attempt 1, the turn is parked at 2
+    host.ends(host.published("alpha", "owner", "t-marker"), "parked")
+    assert host.state(turn) == "parked" and len(host.calls(turn=turn)) == 2
     cancel = proof.control("baton", host.fleet, key, "alpha", "cancel", turn, reason="enough")
     host.log.append(cancel)
     host.ends(turn, "cancelled")
