@@ -57,8 +57,8 @@ baton_code signer_load(const char *keys_dir, const char *principal, struct signe
     if (rc == BATON_E_key_not_found) {
         rc = baton_fail(
             err, BATON_E_unauthenticated,
-            "there is no private key %s; `baton keys apply` makes those of the configuration, "
-            "`baton keys generate %s --create S=ROLES` any other",
+            "there is no private key %s; `baton keys apply` makes the first of a service, "
+            "`baton keys generate %s` another",
             text_quote_of(path).s, principal);
     }
     if (rc == BATON_OK && !keyfile_id(signer->pair, &signer->key_id)) {
