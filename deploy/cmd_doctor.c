@@ -11,10 +11,13 @@
 #include "common/base/text.h"
 #include "common/log/log.h"
 #include "common/process/child.h"
+#include "common/record/keyfile.h"
 #include "common/record/keys.h"
+#include "common/record/safe_file.h"
 #include "common/record/trust.h"
 #include "common/store/store.h"
 #include "deploy/stores.h"
+#include "producer/identity.h"
 #include "topics/provision.h"
 #include "topics/service_view.h"
 
@@ -128,26 +131,72 @@ static void check_trust(struct doctor *d)
     } else if (findings.len > 0) {
         found_lines(d, LEVEL_error, rc, "baton keys list", &findings);
     } else {
-        found(d, d->config->proof_required ? LEVEL_error : LEVEL_warn, rc, "baton keys apply", "%s",
-              err.text);
+        found(d, d->config->proof_required ? LEVEL_error : LEVEL_warn, rc,
+              rc == BATON_E_key_unsafe ? "" : "baton keys apply", "%s", err.text);
     }
     trust_free(trust);
     buf_done(&findings);
 }
 
+/* The private key of one principal: may it be used, is it here? True: both. */
+static bool check_private(struct doctor *d, const char *name, const char *what)
+{
+    char path[4096];
+    char mend[160];
+    struct key_id id;
+    bool encrypted = false;
+    struct baton_error err = {BATON_OK, ""};
+    baton_code rc = BATON_E_key_not_found;
+    int n = snprintf(path, sizeof(path), "%s/%s.pem", d->config->keys, name);
+    if (n > 0 && (size_t)n < sizeof(path)) {
+        rc = keyfile_private_id(path, &id, &encrypted, &err);
+    }
+    if (rc == BATON_E_key_not_found) {
+        snprintf(mend, sizeof(mend), "baton keys generate %s, if this is the host for it", name);
+        found(d, LEVEL_warn, BATON_OK, mend, "%s has no private key here: %s", name, what);
+    } else if (rc != BATON_OK) {
+        found(d, LEVEL_error, rc, "", "%s", err.text);
+    }
+    return rc == BATON_OK;
+}
+
+/* What this host needs to publish and to run workers. */
+static bool check_private_all(struct doctor *d)
+{
+    char identity[ID_MAX + 1];
+    struct baton_error err = {BATON_OK, ""};
+    baton_code rc = safe_folder_check(d->config->keys, SAFE_secret, &err);
+    if (rc == BATON_OK) {
+        rc = identity_name(d->config, identity, &err);
+    }
+    if (rc != BATON_OK) {
+        found(d, LEVEL_error, rc, "", "%s", err.text);
+        return false;
+    }
+    bool whole = check_private(d, identity, "nothing can be published or operated");
+    for (size_t i = 0; i < d->config->n_services; i++) {
+        whole = check_private(d, d->config->services[i].name.s, "no worker of it can run") && whole;
+    }
+    return whole;
+}
+
 static void check_keys(struct doctor *d)
 {
+    bool whole = true;
     struct keys_plan plan = {NULL, 0};
     struct baton_error err = {BATON_OK, ""};
     baton_code rc = keys_plan_config(d->config, &plan, &err);
     if (rc != BATON_OK) {
-        found(d, LEVEL_error, rc, rc == BATON_E_key_unsafe ? "chmod go= the file it names" : "",
-              "%s", err.text);
-    } else if (plan.count == 0) {
-        found(d, LEVEL_ok, BATON_OK, "", "%s has a key for %s, the coordinator and every service",
+        found(d, LEVEL_error, rc, "", "%s", err.text);
+        whole = false;
+    } else if (plan.count == 0 && d->config->proof_required) {
+        whole = check_private_all(d);
+    }
+    if (whole && plan.count == 0) {
+        found(d, LEVEL_ok, BATON_OK, "", "%s has the private keys of %s and of every service",
               d->config->keys, d->config->identity.s[0] != '\0' ? d->config->identity.s : "you");
     }
-    /* On a host of a fleet only some of the keys belong. */
+    /* On a host of a fleet only some of the keys belong: what is lacking is no error. */
     for (size_t i = 0; i < plan.count; i++) {
         found(d, LEVEL_warn, BATON_OK, "baton keys apply", "lacking: %s", plan.steps[i].text);
     }

@@ -204,6 +204,26 @@ def test_doctor_is_content_with_a_good_host(host):
     assert host.run("doctor").status == 0
 
 
+def test_doctor_sees_what_a_worker_or_publisher_would_refuse(fresh):
+    """A private key that is missing, or open to others; a trust folder that others may write: named, and what to do."""
+    fresh.configure({"alpha": None})
+    key = os.path.join(fresh.dir, "keys", "alpha.pem")
+    mine = os.path.join(fresh.dir, "keys", fresh.identity + ".pem")
+    trust = os.path.join(fresh.dir, "trust")
+    assert fresh.run("doctor").ok()
+    os.rename(key, key + ".away")
+    done = fresh.run("doctor").ok()
+    assert "alpha has no private key here" in done.out and "baton keys generate alpha" in done.out, done
+    os.rename(key + ".away", key)
+    os.chmod(mine, 0o644)
+    done = fresh.run("doctor")
+    assert done.status == 2 and mine in done.out and "chmod 600" in done.out, done
+    os.chmod(mine, 0o600)
+    os.chmod(trust, 0o777)
+    done = fresh.run("doctor")
+    assert done.status == 2 and "chmod go-w" in done.out and "keys apply" not in done.out, done
+
+
 def test_b11_a_missing_topic_is_named_with_the_command_that_mends_it(host):
     """B11: a worker refuses to start without its topics and says what to do; so does doctor."""
     host.configure({"alpha": None, "beta": None, "gamma": None})
