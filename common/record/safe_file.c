@@ -17,6 +17,11 @@
 
 static baton_code cannot(const char *verb, const char *path, struct baton_error *err)
 {
+    if (errno == EACCES || errno == EPERM) { /* trying again would not help */
+        return baton_fail(err, BATON_E_key_unsafe,
+                          "cannot %s %s: %s; run this as the user whose file it is", verb,
+                          text_quote_of(path).s, strerror(errno));
+    }
     return baton_fail(err, BATON_E_service_unavailable, "cannot %s %s: %s", verb,
                       text_quote_of(path).s, strerror(errno));
 }
