@@ -59,7 +59,7 @@ def do(step, role, turn):
     if step.get("ignore_term"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if "child_writes" in step:  # a grandchild in a session of its own that writes after a while
-        subprocess.Popen(["/bin/sh", "-c", f"sleep {step['after']}; echo late >>'{step['child_writes']}'"],
+        subprocess.Popen(["/bin/sh", "-c", f"sleep {step['after']}; echo late $BATON_SERVICE >>'{step['child_writes']}'"],
                          start_new_session=True, stdin=subprocess.DEVNULL,
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     if "stdout" in step:
@@ -76,6 +76,9 @@ def do(step, role, turn):
     if "until" in step:
         while not os.path.exists(step["until"]):
             time.sleep(0.01)
+    if step.get("kill_guard"):
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(30)
     if step.get("kill_worker"):
         os.kill(parents(), signal.SIGKILL)
         time.sleep(30)

@@ -36,11 +36,11 @@ def headers_encode(headers):
 
 
 class LocalLog:
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, path, patience=30):
+        self.path, self.patience = path, patience  # seconds for which a lock is waited for
 
     def connect(self, write=False):
-        connection = sqlite3.connect(f"file:{self.path}?mode={'rw' if write else 'ro'}", uri=True, timeout=30,
+        connection = sqlite3.connect(f"file:{self.path}?mode={'rw' if write else 'ro'}", uri=True, timeout=self.patience,
                                      isolation_level=None)
         connection.row_factory = sqlite3.Row
         return connection
