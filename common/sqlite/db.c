@@ -122,6 +122,11 @@ void db_close(struct db *db)
     *db = (struct db){0};
 }
 
+void db_rest(struct db *db)
+{
+    (void)sqlite3_db_release_memory(db->handle);
+}
+
 baton_code db_script(struct db *db, const char *what, const char *text, struct baton_error *err)
 {
     int result = sqlite3_exec(db->handle, text, NULL, NULL, NULL);

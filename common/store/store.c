@@ -185,6 +185,11 @@ void store_close(struct store *store)
     free(store);
 }
 
+void store_rest(struct store *store)
+{
+    db_rest(&store->db);
+}
+
 const char *store_previous_boot(const struct store *store)
 {
     return store->previous.s;

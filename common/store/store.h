@@ -40,6 +40,8 @@ struct store_owner {
 baton_code store_open(const char *dir, const struct store_owner *owner, struct store **ret_store,
                       struct baton_error *err);
 void store_close(struct store *store);
+/* Gives memory back: for who has nothing to do. */
+void store_rest(struct store *store);
 /* The boot that had this store before, "" for a new one: what its claims show here had at most started. */
 const char *store_previous_boot(const struct store *store);
 

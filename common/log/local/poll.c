@@ -175,6 +175,7 @@ static baton_code keep_house(struct local_member *member, int64_t now_ms, struct
     }
     baton_code rc = local_keep(member->conn, &member->keep_cursor, &more, err);
     member->keep_at = now_ms + (more ? KEEP_SOON_MS : KEEP_EVERY_MS);
+    db_rest(&member->conn->db); /* what a busy hour has cached; under load it is back in a moment */
     return later(rc);
 }
 
@@ -195,10 +196,11 @@ static baton_code duties(struct local_member *member, struct baton_error *err)
     member->duties_at = now_ms;
     member->look = true;
     all_fresh(member);
-    if (member->state == MEMBER_out) {
-        return BATON_OK;
+    baton_code rc = local_log_there(member->conn->log, err);
+    if (rc != BATON_OK || member->state == MEMBER_out) {
+        return rc;
     }
-    baton_code rc = look_around(member, err);
+    rc = look_around(member, err);
     return rc == BATON_OK ? keep_house(member, now_ms, err) : rc;
 }
 
