@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #define LOCAL_NAME_MAX 240   /* of topics and groups: a bell's file name has room for it */
 #define LOCAL_OFFSET_BITS 40 /* record.id is part << 40 | offset */
@@ -33,10 +34,15 @@ struct local_log {
     char *path;
     char *side; /* path.d */
     char cluster[32 + 1];
+    dev_t dev; /* the file as it was opened */
+    ino_t ino;
     pthread_mutex_t lock; /* guards idle and n_idle */
     struct local_conn *idle;
     size_t n_idle;
 };
+
+/* Is the open file still the one with that name? Else (topic_missing) nobody sees what is written. */
+baton_code local_log_there(const struct local_log *log, struct baton_error *err);
 
 /* ---- connections (conn.c) and the writers' queue (queue.c) ---- */
 

@@ -178,6 +178,22 @@ static baton_code check_content(struct local_conn *conn, struct baton_error *err
     return rc == BATON_OK ? read_cluster(conn, err) : rc;
 }
 
+baton_code local_log_there(const struct local_log *log, struct baton_error *err)
+{
+    struct stat st;
+    int result = stat(log->path, &st);
+    if (result != 0 && errno != ENOENT) {
+        return BATON_OK; /* whatever it is, it says nothing about the file */
+    }
+    if (result == 0 && st.st_dev == log->dev && st.st_ino == log->ino) {
+        return BATON_OK;
+    }
+    return baton_fail(err, BATON_E_topic_missing,
+                      "%s: was deleted or replaced while it was open, so that nobody would see what "
+                      "is written; stop every worker before a log is restored, then start them again",
+                      log->path);
+}
+
 baton_code local_log_open(const char *path, struct log **ret_log, struct baton_error *err)
 {
     struct local_log *log = NULL;
@@ -191,6 +207,11 @@ baton_code local_log_open(const char *path, struct log **ret_log, struct baton_e
         local_conn_close(conn);
         log_free(log);
         return rc;
+    }
+    struct stat st;
+    if (stat(path, &st) == 0) {
+        log->dev = st.st_dev;
+        log->ino = st.st_ino;
     }
     local_conn_give(conn);
     *ret_log = &log->base;

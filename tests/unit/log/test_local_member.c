@@ -179,6 +179,32 @@ static void test_deleted_slots(void **state)
     log_member_close(&members[1]->base, true, 1000);
 }
 
+/* A file that was put in the log's place (a backup) is seen within a heartbeat; nothing goes on in the old one. */
+static void test_replaced_log(void **state)
+{
+    struct place *place = *state;
+    struct log_event event;
+    struct baton_error why;
+    char other[128];
+    baton_code rc = BATON_OK;
+    struct local_member *member = place_member(place, "a", &event);
+
+    snprintf(other, sizeof(other), "%s.old", place->path);
+    assert_int_equal(rename(place->path, other), 0);
+    for (int64_t end_ns = mono_ns() + 10000000000; rc == BATON_OK && mono_ns() < end_ns; usleep(1000)) {
+        rc = log_member_poll(&member->base, &event, &why);
+    }
+    assert_int_equal(rc, BATON_E_topic_missing);
+    assert_non_null(strstr(why.text, "replaced"));
+    FILE *file = fopen(place->path, "w");
+    assert_non_null(file);
+    fclose(file);
+    assert_int_not_equal(local_log_there((struct local_log *)place->log, &why), BATON_OK);
+    assert_int_equal(rename(other, place->path), 0);
+    OK(local_log_there((struct local_log *)place->log, err));
+    log_member_close(&member->base, true, 1000);
+}
+
 /* An end of waiting that lies in an earlier life of the host does not keep a place for ever. */
 static void test_away_before_the_host_started(void **state)
 {
@@ -341,6 +367,7 @@ int main(void)
         LOG_TEST(test_idle_fetch_reads_nothing),
         LOG_TEST(test_who_slept_does_not_judge),
         LOG_TEST(test_deleted_slots),
+        LOG_TEST(test_replaced_log),
         LOG_TEST(test_away_before_the_host_started),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
