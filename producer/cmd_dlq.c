@@ -111,20 +111,18 @@ static void dead_json(const struct dead *dead, struct buf *out)
 
 static void dead_row(struct table *table, const struct dead *dead)
 {
-    struct time_text at = wall_text(dead->at);
-    at.s[10] = ' ';
     if (dead->parked) {
         table_bytes(table, dead->id, 12);
     } else {
         table_text(table, dead->id);
     }
-    table_text(table, dead->parked ? "parked" : "rejected");
+    table_whole(table, dead->parked ? "parked" : "rejected");
     table_text(table, or_null(dead->role));
     table_text(table, dead->service);
     table_text(table, or_null(dead->task_id));
     table_text(table, baton_code_word(dead->code));
     table_text(table, dead->has_class ? failure_word(dead->class) : NULL);
-    table_bytes(table, at.s, 19);
+    table_whole(table, command_time(dead->at).s);
 }
 
 static bool on_listed(void *arg, const struct dead *dead)
@@ -146,7 +144,7 @@ static bool on_listed(void *arg, const struct dead *dead)
 static int run_list(struct command *cmd)
 {
     static const char *const titles[] = {"ID",   "KIND", "ROLE",  "SERVICE",
-                                         "TASK", "CODE", "CLASS", "SINCE (UTC)"};
+                                         "TASK", "CODE", "CLASS", "SINCE UTC"};
     struct session session = {0};
     struct baton_error err = {BATON_OK, ""};
     struct dead_filter filter = {0};

@@ -136,9 +136,8 @@ static baton_code list_services(struct command *cmd, struct session *session, st
 
 static int run_list(struct command *cmd)
 {
-    static const char *const titles[] = {"SERVICE", "ROLES",  "WORKERS (PARTITIONS)",
-                                         "WAITING", "OLDEST", "QUEUED",
-                                         "RUNNING", "PARKED"};
+    static const char *const titles[] = {"SERVICE", "ROLES",  "WORKERS", "WAITING",
+                                         "OLDEST",  "QUEUED", "RUNNING", "PARKED"};
     struct session session = {0};
     struct baton_error err = {BATON_OK, ""};
     struct table *table = NULL;
@@ -167,7 +166,8 @@ static int run_list(struct command *cmd)
 }
 
 #define LIST_TEXT                                                                                  \
-    "WAITING are handoffs that no worker has taken in yet, and OLDEST the age of the oldest of "   \
+    "WORKERS are those that live, with their partitions. WAITING are handoffs that no worker has " \
+    "taken in yet, and OLDEST the age of the oldest of "                                           \
     "them: the numbers to scale on. QUEUED, RUNNING and PARKED are turns that were taken in."
 
 static const struct baton_command cmd_list = {
@@ -221,8 +221,10 @@ static int run_switch(struct command *cmd, enum control_kind kind)
     }
     baton_code rc = session_open_signing(cmd, &session, &err);
     if (rc == BATON_OK && config_service_find(session.config, service) == NULL) {
-        rc = baton_fail(&err, BATON_E_unknown_service, "there is no service '%s'; `baton services` lists those that are configured",
-                        text_quote_of(service).s);
+        rc =
+            baton_fail(&err, BATON_E_unknown_service,
+                       "there is no service '%s'; `baton services` lists those that are configured",
+                       text_quote_of(service).s);
     }
     if (rc == BATON_OK &&
         (rc = identity_may_operate(&session.identity, service, &err)) == BATON_OK &&

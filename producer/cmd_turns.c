@@ -186,11 +186,9 @@ static int by_age(const void *a, const void *b)
 
 static void add_row(struct table *table, const struct row *row)
 {
-    struct time_text at = wall_text(row->updated_at);
-    at.s[10] = ' ';
     table_bytes(table, row->id.s, 12);
-    table_text(table, turn_state_word(row->state));
-    table_text(table, role_word(row->role));
+    table_whole(table, turn_state_word(row->state));
+    table_whole(table, role_word(row->role));
     table_text(table, row->service.s);
     table_text(table, row->task.s);
     table_int(table, row->attempt);
@@ -198,13 +196,13 @@ static void add_row(struct table *table, const struct row *row)
                       : row->state == TURN_delegated ? row->to.s
                       : row->code != BATON_OK        ? baton_code_word(row->code)
                                                      : NULL);
-    table_bytes(table, at.s, 19);
+    table_whole(table, command_time(row->updated_at).s);
 }
 
 static baton_code print_rows(struct list *list, struct baton_error *err)
 {
-    static const char *const titles[] = {"TURN", "STATE",   "ROLE", "SERVICE",
-                                         "TASK", "ATTEMPT", "END",  "CHANGED (UTC)"};
+    static const char *const titles[] = {"TURN", "STATE", "ROLE", "SERVICE",
+                                         "TASK", "NO",    "END",  "CHANGED UTC"};
     struct table *table = NULL;
     qsort(list->rows, list->count, sizeof(*list->rows), by_age);
     if (list->cmd->json) {

@@ -123,16 +123,15 @@ static void line(struct buf *out, const char *name, const char *text)
     }
 }
 
-/* Month to second, UTC: the year stands above the table. */
-static void short_time(struct table *table, struct wall_ms at)
+/* Month to second, UTC: the year stands above the table; on a terminal without what is the day
+ * of the turn's birth, that stands there, too. */
+static void short_time(struct table *table, struct wall_ms at, struct wall_ms born, bool terminal)
 {
     struct time_text text = wall_text(at);
+    bool same_day = terminal && strncmp(text.s, wall_text(born).s, 10) == 0;
     text.s[10] = ' ';
-    if (at.v != 0) {
-        table_bytes(table, text.s + 5, 14);
-    } else {
-        table_text(table, NULL);
-    }
+    text.s[19] = '\0';
+    table_whole(table, at.v == 0 ? NULL : text.s + (same_day ? 11 : 5));
 }
 
 static void attempts_text(const struct turn_life *life, size_t width, struct buf *out)
@@ -150,11 +149,11 @@ static void attempts_text(const struct turn_life *life, size_t width, struct buf
         table_text(table, a->service.s);
         table_text(table, a->worker.s[0] != '\0' ? a->worker.s : NULL);
         table_text(table, a->profile.s[0] != '\0' ? a->profile.s : NULL);
-        table_text(table, attempt_state_word(a->state));
+        table_whole(table, attempt_state_word(a->state));
         table_text(table, a->has_class ? failure_word(a->class) : NULL);
-        short_time(table, a->started_at);
-        short_time(table, a->ended_at);
-        table_text(table, a->note != NULL && a->note[0] != '\0' ? a->note : NULL);
+        short_time(table, a->started_at, life->now.created_at, width > 0);
+        short_time(table, a->ended_at, life->now.created_at, width > 0);
+        table_whole(table, a->note != NULL && a->note[0] != '\0' ? a->note : NULL);
     }
     buf_add_char(out, '\n');
     if (!table_print(table, width, out)) {

@@ -65,6 +65,18 @@ size_t command_width(void)
     return known ? size.ws_col : 80;
 }
 
+struct time_text command_time(struct wall_ms at)
+{
+    struct time_text text = wall_text(at);
+    text.s[10] = ' ';
+    text.s[19] = '\0';
+    if (command_width() > 0) {
+        memmove(text.s, text.s + 5, 11);
+        text.s[11] = '\0';
+    }
+    return text;
+}
+
 bool command_table(struct command *cmd, const struct table *table)
 {
     struct buf out = BUF_INIT;

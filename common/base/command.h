@@ -21,6 +21,7 @@
 
 #include "baton/code.h"
 #include "common/base/buf.h"
+#include "common/base/clock.h"
 #include "common/base/config.h"
 #include "common/base/table.h"
 
@@ -121,6 +122,8 @@ void command_note(struct command *cmd, const char *format, ...) BATON_PRINTF(2, 
 bool command_table(struct command *cmd, const struct table *table);
 /* Columns of the terminal on standard output, or 0 if it is none. */
 size_t command_width(void);
+/* A time for a table: UTC to the second; on a terminal to the minute and without the year. */
+struct time_text command_time(struct wall_ms at);
 
 /* The program: finds the verb, parses, runs, returns the exit status. Only main calls it. */
 int command_main(const struct baton_command *const *commands, size_t n_commands, int argc,

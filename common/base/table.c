@@ -9,6 +9,7 @@
 
 #define COLUMNS_MAX 16
 #define GAP 2
+#define LAST 12
 #define NARROW 8 /* no column is cut below this, or below its title */
 
 struct cell {
@@ -16,6 +17,7 @@ struct cell {
     size_t len;
     size_t width;
     bool number;
+    bool whole; /* of no use when cut: a number, a time */
 };
 
 struct table {
@@ -39,7 +41,7 @@ struct table *table_new(const char *const *titles, size_t n_columns)
     return table;
 }
 
-static void cell_add(struct table *table, const void *bytes, size_t len, bool number)
+static void cell_add(struct table *table, const void *bytes, size_t len, bool number, bool whole)
 {
     if (table->n_cells == table->cap) {
         size_t cap = table->cap == 0 ? 64 : table->cap * 2;
@@ -59,17 +61,22 @@ static void cell_add(struct table *table, const void *bytes, size_t len, bool nu
     }
     size_t n = table->text.len - begin;
     size_t width = n > 0 ? text_width(table->text.data + begin, n) : 0;
-    table->cells[table->n_cells++] = (struct cell){begin, n, width, number};
+    table->cells[table->n_cells++] = (struct cell){begin, n, width, number, whole};
 }
 
 void table_bytes(struct table *table, const void *bytes, size_t len)
 {
-    cell_add(table, bytes, len, false);
+    cell_add(table, bytes, len, false, false);
 }
 
 void table_text(struct table *table, const char *text)
 {
-    cell_add(table, text != NULL ? text : "-", text != NULL ? strlen(text) : 1, false);
+    cell_add(table, text != NULL ? text : "-", text != NULL ? strlen(text) : 1, false, false);
+}
+
+void table_whole(struct table *table, const char *text)
+{
+    cell_add(table, text != NULL ? text : "-", text != NULL ? strlen(text) : 1, false, true);
 }
 
 void table_int(struct table *table, int64_t value)
@@ -77,7 +84,7 @@ void table_int(struct table *table, int64_t value)
     struct buf text = BUF_INIT;
     buf_add_int(&text, value);
     if (buf_ok(&text)) {
-        cell_add(table, text.data, text.len, true);
+        cell_add(table, text.data, text.len, true, true);
     } else {
         table->broken = true;
     }
@@ -91,14 +98,21 @@ size_t table_rows(const struct table *table)
 
 static size_t least_width(const struct table *table, size_t column)
 {
-    size_t title = strlen(table->titles[column]);
-    return title > NARROW ? title : NARROW;
+    size_t least = strlen(table->titles[column]);
+    least = least > NARROW ? least : NARROW;
+    for (size_t i = column; i < table->n_cells; i += table->n_columns) {
+        const struct cell *cell = &table->cells[i];
+        least = cell->whole && cell->width > least ? cell->width : least;
+    }
+    return least;
 }
 
-/* How wide each column is: as needed, then the widest but the first give way until all fit or no
- * more can be cut; the first holds ids, which are of no use when cut. */
+/* How wide each column is: as needed, then the widest give way until all fit or no more can be
+ * cut. The first holds ids, which are of no use when cut. What is whole in the last may run over
+ * the edge, where it can still be read; it counts as LAST, or all others would pay for it. */
 static void fit(const struct table *table, size_t width, size_t *ret_widths)
 {
+    size_t least[COLUMNS_MAX];
     size_t total = GAP * (table->n_columns - 1);
     for (size_t c = 0; c < table->n_columns; c++) {
         ret_widths[c] = strlen(table->titles[c]);
@@ -106,13 +120,14 @@ static void fit(const struct table *table, size_t width, size_t *ret_widths)
             ret_widths[c] =
                 table->cells[i].width > ret_widths[c] ? table->cells[i].width : ret_widths[c];
         }
-        total += ret_widths[c];
+        least[c] = least_width(table, c);
+        bool over = c + 1 == table->n_columns && least[c] > LAST;
+        total += over ? LAST : ret_widths[c];
     }
     while (width > 0 && total > width) {
         size_t widest = 0;
         for (size_t c = 1; c < table->n_columns; c++) {
-            if (ret_widths[c] > least_width(table, c) &&
-                (widest == 0 || ret_widths[c] > ret_widths[widest])) {
+            if (ret_widths[c] > least[c] && (widest == 0 || ret_widths[c] > ret_widths[widest])) {
                 widest = c;
             }
         }

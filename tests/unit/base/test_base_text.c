@@ -363,6 +363,25 @@ static void table_keeps_its_titles_when_narrow(void **state)
     buf_done(&out);
 }
 
+static void table_cuts_nothing_that_is_whole(void **state)
+{
+    (void)state;
+    static const char *const titles[] = {"ID", "TASK", "AT", "NOTE"};
+    struct table *table = table_new(titles, 4);
+    struct buf out = BUF_INIT;
+    table_text(table, "0123");
+    table_text(table, "a-task-with-a-long-name");
+    table_whole(table, "11-29 17:14:21");
+    table_whole(table, "the last runs over the edge where it must");
+    assert_true(table_print(table, 48, &out));
+    assert_string_equal(
+        text_in(&out),
+        "ID    TASK          AT              NOTE\n"
+        "0123  a-task-wi...  11-29 17:14:21  the last runs over the edge where it must\n");
+    table_free(table);
+    buf_done(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -380,6 +399,7 @@ int main(void)
         cmocka_unit_test(table_is_aligned_and_escaped),
         cmocka_unit_test(table_fits_the_terminal),
         cmocka_unit_test(table_keeps_its_titles_when_narrow),
+        cmocka_unit_test(table_cuts_nothing_that_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
