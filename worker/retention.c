@@ -6,7 +6,21 @@
  */
 #include "worker/internal.h"
 
+#include <malloc.h>
+
 #define TOMBSTONES_MAX 200 /* in one round */
+
+/* A worker without work is small, whatever it has done before. */
+static void rest(struct worker *w)
+{
+    if (w->lives.count == 0 && w->batch.count == 0 && w->batch.n_notes == 0 && w->committed.count == 0 &&
+        w->committed.n_notes == 0) {
+        decisions_done(&w->batch);
+        decisions_done(&w->committed);
+        store_rest(w->store);
+        (void)malloc_trim(0); /* the allocator keeps it otherwise */
+    }
+}
 
 static bool read_and_trimmed(struct worker *w, int32_t partition)
 {
@@ -29,6 +43,7 @@ baton_code retention_tick(struct worker *w, struct baton_error *err)
     }
     w->housekeeping.v = now.v + HOUSEKEEPING_MS;
     engine_trim(w->engine);
+    rest(w);
     size_t n = engine_partitions(w->engine, partitions);
     struct wall_ms before = {wall_now().v - TOMBSTONE_AFTER_MS};
     for (size_t i = 0; rc == BATON_OK && i < n; i++) {
