@@ -50,7 +50,7 @@ static int close_box(void **state)
 static char *path_in(const char *dir, const char *name)
 {
     static char path[256];
-    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    assert_true((size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) < sizeof(path));
     return path;
 }
 

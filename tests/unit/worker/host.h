@@ -190,7 +190,7 @@ static void host_configure(struct host *host, const char *const *sets, size_t n_
     buf_done(&findings);
 }
 
-static int host_setup(void **state)
+__attribute__((unused)) static int host_setup(void **state)
 {
     struct host *host = calloc(1, sizeof(*host));
     assert_non_null(host);
@@ -766,7 +766,7 @@ static void host_check(struct host *host)
     each_record(host, TOPIC_turns, check_turn, host);
 }
 
-static int host_teardown(void **state)
+__attribute__((unused)) static int host_teardown(void **state)
 {
     struct host *host = *state;
     for (int i = 0; i < WORKERS_MAX; i++) {
