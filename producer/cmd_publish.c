@@ -351,6 +351,11 @@ static int run(struct command *cmd)
                          "nothing more was heard in time; `baton turns show %.12s` tells later",
                          published.turn_id.s);
         }
+        if (published.outcome != NULL && published.outcome->has_state &&
+            published.outcome->state == TURN_parked) {
+            command_note(cmd, "`baton turns show %.12s` has its attempts and what they said",
+                         published.turn_id.s);
+        }
         status = baton_code_exit(end_code(&published));
     }
     published_done(&published);

@@ -222,7 +222,7 @@ static baton_code print_rows(struct list *list, struct baton_error *err)
     }
     table_free(table);
     if (list->count == 0) {
-        command_note(list->cmd, "no turns");
+        command_note(list->cmd, "no turns; `baton services` shows what no worker has taken in yet");
     } else if (list->seen > (int64_t)list->count) {
         command_note(list->cmd, "and %lld more; --limit shows them",
                      (long long)list->seen - (long long)list->count);
