@@ -95,8 +95,8 @@ const struct baton_command cmd_worker = {
         "signed, and settles what became of it: completed, another attempt of the same turn, or parked "
         "with a dead letter. Runs until SIGTERM or SIGINT.\n\n"
         "A stop takes nothing more and lets running attempts end for as long as the service's `grace`; "
-        "others take over meanwhile. A second signal kills what still runs; the turns are queued again "
-        "under their role. SIGHUP reads the trust folder again.",
+        "others take over meanwhile. A second signal kills what still runs; the turns go on under "
+        "their role when a worker has them again. SIGHUP reads the trust folder again.",
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
     .examples = "# run the worker of a service\n"

@@ -55,14 +55,17 @@ static baton_code resolve_one(char **word, bool required, struct baton_error *er
         *word = path;
         return BATON_OK;
     }
-    return !required ? BATON_OK
-                     : baton_fail(err, BATON_E_bad_config,
-                                  "the executor's program %s is not an executable file%s%s",
-                                  text_quote_of(*word).s,
-                                  strchr(*word, '/') == NULL ? " in " EXECUTOR_PATH : "",
-                                  strchr(*word, '/') == NULL || (*word)[0] == '/'
-                                      ? ""
-                                      : ": give an absolute path");
+    return !required
+               ? BATON_OK
+               : baton_fail(err, BATON_E_bad_config,
+                            "the executor's program %s is not an executable file%s%s",
+                            text_quote_of(*word).s,
+                            strchr(*word, '/') == NULL ? " in " EXECUTOR_PATH
+                                                         "; one beside the configuration is ./NAME"
+                                                       : "",
+                            strchr(*word, '/') == NULL || (*word)[0] == '/'
+                                ? ""
+                                : ": give an absolute path");
 }
 
 baton_code launch_resolve(struct executor_pool *pool, struct baton_error *err)
