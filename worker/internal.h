@@ -377,6 +377,7 @@ struct worker {
     bool stopping;
     bool leave;     /* at the end the group hears that this worker is gone: not where a twin has its place */
     bool kill_now;  /* asked twice to stop */
+    struct mono_ms kill_asked;
     bool killed;    /* what ran was told to end */
     bool ready_told;
     bool facts_due; /* the assignment has changed: look at every fact */
@@ -402,6 +403,8 @@ void worker_reread_envs(struct worker *w);
 void stop_read_wake(struct worker *w);
 /* The grace is over, or somebody asked twice: what still runs is told to end. */
 void stop_end_what_runs(struct worker *w);
+/* It has waited long enough for what runs to be settled: others shall take over. */
+bool stop_waited(const struct worker *w);
 /* Nothing runs here and nothing waits for log or store. */
 bool stop_settled(struct worker *w);
 /* Nothing is left to do at all (--drain). */

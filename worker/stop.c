@@ -8,10 +8,15 @@
 
 #include <unistd.h>
 
+#define KILLED_ENDS_MS 2000
+
 static void ask_stop(struct worker *w)
 {
     if (w->stopping) {
-        w->kill_now = true;
+        if (!w->kill_now) {
+            w->kill_now = true;
+            w->kill_asked = mono_now();
+        }
         return;
     }
     w->stopping = true;
@@ -64,6 +69,14 @@ void stop_end_what_runs(struct worker *w)
         w->killed = true;
         lives_each(&w->lives, stop_one, w);
     }
+}
+
+bool stop_waited(const struct worker *w)
+{
+    const struct mono_ms now = mono_now();
+    /* What was killed ends within moments and is settled here, where the log knows that it was a stop: in no budget. */
+    return now.v - w->stop_asked.v >= w->config->session_ms ||
+           (w->kill_now && now.v - w->kill_asked.v >= KILLED_ENDS_MS);
 }
 
 bool stop_settled(struct worker *w)

@@ -188,7 +188,7 @@ static baton_code run(struct worker *w, struct baton_error *err)
             if (stop_settled(w)) {
                 return BATON_OK;
             }
-            if (mono_now().v - w->stop_asked.v >= w->config->session_ms || w->kill_now) {
+            if (stop_waited(w)) {
                 return stop_as_holder(w, err);
             }
         }

@@ -374,3 +374,18 @@ def test_f08_killed_at_random_moments(host):
 @pytest.mark.seconds(3600)
 def test_f08_killed_a_thousand_times(host):
     kill_loop(host, 1000, int(time.time()))
+
+
+def test_h56_two_stops_count_in_no_budget_whoever_goes_on(host):
+    """H-56: what a second stop kills is settled before the worker ends, so a worker with another id counts no loss."""
+    host.plan(default=[{"hang": True}, {}])
+    turn = host.published()
+    worker = host.worker("alpha", "w1")
+    host.called(1)
+    worker.process.send_signal(signal.SIGTERM)
+    worker.process.send_signal(signal.SIGTERM)
+    worker.wait()
+    assert host.state(turn) == "queued"
+    host.worker("alpha", "w2")
+    shown = host.ends(turn, "completed")
+    assert shown["losses"] == 0 and [one["class"] for one in shown["attempts"]] == ["killed", None]
