@@ -1,6 +1,6 @@
 /*
- * The catalogue of topics: every name and every setting (DESIGN section 3). Nothing else builds a topic's name.
- * Any thread.
+ * The catalogue of topics: every name and every setting (DESIGN section 3). Nothing else builds a
+ * topic's name. Any thread.
  */
 #ifndef BATON_TOPICS_CATALOGUE_H
 #define BATON_TOPICS_CATALOGUE_H
@@ -12,8 +12,8 @@
 #include <stddef.h>
 
 /*
- * TOPIC(kind, "name", of a service?, cleanup, retention_ms, tombstone_ms, record_bytes_max, what it holds)
- * %P is the prefix, %S the service.
+ * TOPIC(kind, "name", of a service?, cleanup, retention_ms, tombstone_ms, record_bytes_max, what it
+ * holds) %P is the prefix, %S the service.
  */
 /* clang-format off */
 #define DAY_MS 86400000LL

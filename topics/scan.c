@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCAN_RECORDS 64    /* of a batch: with records of the largest size it stays below 64 MiB */
-#define SCAN_WAIT_MS 10000 /* a log that gives nothing for so long below its end is not to be had  \
-                            */
+#define SCAN_RECORDS 64 /* of a batch: with records of the largest size it stays below 64 MiB */
+#define SCAN_WAIT_MS                                                                               \
+    10000 /* a log that gives nothing for so long below its end is not to be had                   \
+           */
 
 baton_code scan_partitions(struct log *log, const char *topic, int32_t *ret_partitions,
                            struct baton_error *err)

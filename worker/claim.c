@@ -1,6 +1,7 @@
 /*
- * Claiming: this worker, this attempt, a lease (turn, attempt, boot). First the log has the claim, then the
- * store, then the executor starts (protocol rule 19), with the role of bytes that this process has verified.
+ * Claiming: this worker, this attempt, a lease (turn, attempt, boot). First the log has the claim,
+ * then the store, then the executor starts (protocol rule 19), with the role of bytes that this
+ * process has verified.
  *
  * In: common/engine/engine.h (ENGINE_record), worker/round.c  Out: worker/executor/executor.h
  */
@@ -72,7 +73,8 @@ static bool below(const char *path, const char *folder)
 {
     size_t len = strlen(folder);
     return strncmp(path, folder, len) == 0 && (path[len] == '\0' || path[len] == '/') &&
-           strstr(path, "/../") == NULL && (strlen(path) < 3 || strcmp(path + strlen(path) - 3, "/..") != 0);
+           strstr(path, "/../") == NULL &&
+           (strlen(path) < 3 || strcmp(path + strlen(path) - 3, "/..") != 0);
 }
 
 /* ok, or the code under which the turn is parked, with a note. */
@@ -85,14 +87,16 @@ static baton_code may_run(const struct worker *w, const struct turn *turn, const
         return BATON_E_role_not_served;
     }
     if (w->config->proof_required && !trust_may_serve(self, turn->role)) {
-        *ret_note = "the trust folder does not let this service serve the role; see: baton keys plan";
+        *ret_note =
+            "the trust folder does not let this service serve the role; see: baton keys plan";
         return BATON_E_role_not_served;
     }
     if (turn->deadline.v != 0 && turn->deadline.v <= wall_now().v) {
         *ret_note = "its deadline had passed before it could start";
         return BATON_E_deadline_exceeded;
     }
-    if (turn->place != NULL && (w->service->place == NULL || !below(turn->place, w->service->place))) {
+    if (turn->place != NULL &&
+        (w->service->place == NULL || !below(turn->place, w->service->place))) {
         *ret_note = "its place is not below the `place` that the configuration allows this service";
         return BATON_E_place_missing;
     }
@@ -195,7 +199,8 @@ static baton_code first_time(struct worker *w, const struct engine_event *event,
     bool cancelled = false;
 
     record_of(receipt, &record);
-    baton_code rc = operate_early_cancel(w, event->partition, &record, &cancelled, &by, &reason, err);
+    baton_code rc =
+        operate_early_cancel(w, event->partition, &record, &cancelled, &by, &reason, err);
     if (rc != BATON_OK) {
         turn_record_done(&record);
         return rc;
@@ -258,10 +263,11 @@ static baton_code verify_stored(struct worker *w, const struct turn_record *reco
                                 enum role column_role, struct receipt *ret_receipt,
                                 const char **ret_note)
 {
-    struct receiver receiver = {w->trust, w->fleet.s, w->config->proof_required,
-                                w->service->name.s, w->config->partitions};
-    baton_code code = receipt_stored(&receiver, record->id.s, record->handoff, record->handoff_len,
-                                     record->signature, record->passes, record->n_passes, ret_receipt);
+    struct receiver receiver = {w->trust, w->fleet.s, w->config->proof_required, w->service->name.s,
+                                w->config->partitions};
+    baton_code code =
+        receipt_stored(&receiver, record->id.s, record->handoff, record->handoff_len,
+                       record->signature, record->passes, record->n_passes, ret_receipt);
     if (code == BATON_E_unknown_key && worker_reload_trust(w, true)) {
         receiver.trust = w->trust;
         receipt_done(ret_receipt);
@@ -291,16 +297,18 @@ static baton_code claim_one(struct worker *w, const struct store_due *due, size_
     bool found = false;
     const char *note = "";
 
-    baton_code rc = store_turn_get(w->store, due->id.s, &found, &record, &partition, &column_role, err);
+    baton_code rc =
+        store_turn_get(w->store, due->id.s, &found, &record, &partition, &column_role, err);
     if (rc != BATON_OK || !found) {
         return rc;
     }
     if (record.state != TURN_queued) {
         /* Column and record disagree: somebody changed the file. The log has the truth. */
-        rc = baton_fail(err, BATON_E_store_failed,
-                        "turn %s: the store says queued, its record says %s; move the store away, its "
-                        "turns are read from the log again",
-                        record.id.s, turn_state_word(record.state));
+        rc = baton_fail(
+            err, BATON_E_store_failed,
+            "turn %s: the store says queued, its record says %s; move the store away, its "
+            "turns are read from the log again",
+            record.id.s, turn_state_word(record.state));
         turn_record_done(&record);
         return rc;
     }
@@ -355,7 +363,8 @@ baton_code claim_resume(struct worker *w, int32_t partition, struct turn_record 
         receipt_done(&receipt);
         return BATON_OK;
     }
-    struct decision decision = {.partition = partition, .record = *take_record, .turn = receipt.turn};
+    struct decision decision = {
+        .partition = partition, .record = *take_record, .turn = receipt.turn};
     turn_record_init(take_record);
     receipt.turn = NULL;
     claim_start(w, &decision);
@@ -415,8 +424,9 @@ void claim_start(struct worker *w, struct decision *decision)
     };
     struct live *live = lives_add(&w->lives, record, decision->partition);
     BATON_INVARIANT(live != NULL);
-    diag_line(DIAG_info, "attempt.starting", D_TURN(&live->record), D_TEXT("profile", job.profile.s),
-              D_TEXT("target", w->service->name.s), D_TEXT("worker", w->id.s));
+    diag_line(DIAG_info, "attempt.starting", D_TURN(&live->record),
+              D_TEXT("profile", job.profile.s), D_TEXT("target", w->service->name.s),
+              D_TEXT("worker", w->id.s));
     baton_code rc = executor_start(w->pool, &job, &err);
     if (rc != BATON_OK) {
         struct recorded_end end = {

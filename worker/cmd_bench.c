@@ -1,6 +1,7 @@
 /*
  * baton bench: measures a worker on this host, in a folder of its own that is removed afterwards.
- * In: deploy/baton.c  Out: worker/bench/bare.c, worker/bench/drain.c, worker/bench/latency.c, worker/bench/idle.c
+ * In: deploy/baton.c  Out: worker/bench/bare.c, worker/bench/drain.c, worker/bench/latency.c,
+ * worker/bench/idle.c
  */
 #include "common/base/check.h"
 #include "common/base/command.h"
@@ -27,19 +28,21 @@ struct figures {
 };
 
 /* Sets up, measures, removes. */
-static baton_code measure(struct command *cmd, enum bench_kind kind, bool proof, const char *what, int64_t room,
-                          struct figures *figures, struct baton_error *err)
+static baton_code measure(struct command *cmd, enum bench_kind kind, bool proof, const char *what,
+                          int64_t room, struct figures *figures, struct baton_error *err)
 {
     struct bench_set set = {.kind = kind, .proof = proof, .turns = room};
     const int64_t rate = command_int(cmd, "rate");
     const int64_t seconds = command_int(cmd, "seconds");
 
     command_note(cmd, "%s, proof %s: %s", bench_kind_word(kind), proof ? "required" : "off", what);
-    baton_code rc = bench_set_up(&set, command_text(cmd, "dir"), (int)command_int(cmd, "parallel"), err);
+    baton_code rc =
+        bench_set_up(&set, command_text(cmd, "dir"), (int)command_int(cmd, "parallel"), err);
     if (rc == BATON_OK) {
-        rc = strcmp(what, "drain") == 0     ? bench_drain(&set, room, &figures->drain, err)
-             : strcmp(what, "latency") == 0 ? bench_latency(&set, rate, seconds, &figures->latency, err)
-                                            : bench_idle(&set, seconds, &figures->idle, err);
+        rc = strcmp(what, "drain") == 0 ? bench_drain(&set, room, &figures->drain, err)
+             : strcmp(what, "latency") == 0
+                 ? bench_latency(&set, rate, seconds, &figures->latency, err)
+                 : bench_idle(&set, seconds, &figures->idle, err);
     }
     if (command_flag(cmd, "keep") && set.dir[0] != '\0') {
         command_note(cmd, "kept: %s", set.dir);
@@ -48,8 +51,8 @@ static baton_code measure(struct command *cmd, enum bench_kind kind, bool proof,
     return rc;
 }
 
-static baton_code measure_all(struct command *cmd, enum bench_kind kind, bool proof, struct figures *ret_figures,
-                              struct baton_error *err)
+static baton_code measure_all(struct command *cmd, enum bench_kind kind, bool proof,
+                              struct figures *ret_figures, struct baton_error *err)
 {
     const int64_t timed = command_int(cmd, "rate") * command_int(cmd, "seconds") + BENCH_WARM_TURNS;
     *ret_figures = (struct figures){.kind = kind, .proof = proof};
@@ -60,7 +63,8 @@ static baton_code measure_all(struct command *cmd, enum bench_kind kind, bool pr
     return rc == BATON_OK ? measure(cmd, kind, proof, "idle", BENCH_STARTS, ret_figures, err) : rc;
 }
 
-static baton_code measure_ground(struct command *cmd, struct ground *ret_ground, struct baton_error *err)
+static baton_code measure_ground(struct command *cmd, struct ground *ret_ground,
+                                 struct baton_error *err)
 {
     struct bench_set set = {.kind = BENCH_callback, .proof = false, .turns = 1};
     command_note(cmd, "the SQLite work alone");
@@ -75,7 +79,8 @@ static baton_code measure_ground(struct command *cmd, struct ground *ret_ground,
 
 /* ---- printing ---- */
 
-static void print_json(struct command *cmd, const struct figures *list, size_t count, const struct ground *ground)
+static void print_json(struct command *cmd, const struct figures *list, size_t count,
+                       const struct ground *ground)
 {
     struct buf out = BUF_INIT;
     struct jsonw w = jsonw_to(&out);
@@ -96,9 +101,12 @@ static void print_json(struct command *cmd, const struct figures *list, size_t c
             const char *key;
             double value;
         } reals[] = {
-            {"turns_per_s", at->drain.turns_s},       {"cpu_s_per_1000", at->drain.cpu_ms_turn},
-            {"p50_ms", at->latency.p50_ms},           {"p99_ms", at->latency.p99_ms},
-            {"worst_ms", at->latency.worst_ms},       {"first_turn_ms", at->idle.first_ms},
+            {"turns_per_s", at->drain.turns_s},
+            {"cpu_s_per_1000", at->drain.cpu_ms_turn},
+            {"p50_ms", at->latency.p50_ms},
+            {"p99_ms", at->latency.p99_ms},
+            {"worst_ms", at->latency.worst_ms},
+            {"first_turn_ms", at->idle.first_ms},
             {"idle_cpu_percent", at->idle.cpu_percent},
         };
         jsonw_begin_object(&w);
@@ -126,10 +134,12 @@ static void cell(struct table *table, int digits, double value)
     table_text(table, text);
 }
 
-static void print_table(struct command *cmd, const struct figures *list, size_t count, const struct ground *ground)
+static void print_table(struct command *cmd, const struct figures *list, size_t count,
+                        const struct ground *ground)
 {
-    static const char *const titles[] = {"EXECUTOR", "PROOF",    "TURNS/S",  "CPU S/1000", "PEAK MB",  "P50 MS",
-                                         "P99 MS",   "FIRST MS", "IDLE MB", "IDLE CPU %"};
+    static const char *const titles[] = {"EXECUTOR", "PROOF",     "TURNS/S", "CPU S/1000",
+                                         "PEAK MB",  "P50 MS",    "P99 MS",  "FIRST MS",
+                                         "IDLE MB",  "IDLE CPU %"};
     struct table *table = table_new(titles, COUNT_OF(titles));
     if (table == NULL) {
         (void)command_fail(cmd, BATON_E_no_memory, NULL);
@@ -151,10 +161,12 @@ static void print_table(struct command *cmd, const struct figures *list, size_t 
     (void)command_table(cmd, table);
     table_free(table);
     command_note(cmd,
-                 "backlog %lld turns of %d bytes, parallel %lld; %lld turns/s for the waits; here fdatasync takes %.2f ms "
+                 "backlog %lld turns of %d bytes, parallel %lld; %lld turns/s for the waits; here "
+                 "fdatasync takes %.2f ms "
                  "and the SQLite work alone does %lld turns/s",
-                 (long long)command_int(cmd, "turns"), BENCH_PAYLOAD, (long long)command_int(cmd, "parallel"),
-                 (long long)command_int(cmd, "rate"), (double)ground->sync_ns / 1e6, (long long)ground->bare_turns_s);
+                 (long long)command_int(cmd, "turns"), BENCH_PAYLOAD,
+                 (long long)command_int(cmd, "parallel"), (long long)command_int(cmd, "rate"),
+                 (double)ground->sync_ns / 1e6, (long long)ground->bare_turns_s);
 }
 
 /* ---- the verb ---- */
@@ -183,7 +195,8 @@ static int run(struct command *cmd)
         return bench_be(cmd->args, cmd->n_args);
     }
     if (!one_of(kinds, "callback", "child") || !one_of(proofs, "required", "off")) {
-        return command_usage(cmd, "--kind is callback, child or both; --proof is required, off or both");
+        return command_usage(cmd,
+                             "--kind is callback, child or both; --proof is required, off or both");
     }
     baton_code rc = measure_ground(cmd, &ground, &err);
     if (rc != BATON_OK) {
@@ -191,7 +204,8 @@ static int run(struct command *cmd)
     }
     for (int kind = 0; kind < BENCH_KIND_COUNT; kind++) {
         for (int proof = 1; proof >= 0; proof--) {
-            if (!wanted(kinds, bench_kind_word((enum bench_kind)kind)) || !wanted(proofs, proof ? "required" : "off")) {
+            if (!wanted(kinds, bench_kind_word((enum bench_kind)kind)) ||
+                !wanted(proofs, proof ? "required" : "off")) {
                 continue;
             }
             rc = measure_all(cmd, (enum bench_kind)kind, proof != 0, &list[count++], &err);
@@ -209,19 +223,50 @@ static int run(struct command *cmd)
 }
 
 static const struct command_option options[] = {
-    {.name = "turns", .argument = "N", .kind = OPTION_int, .fallback = "20000", .min = 1, .max = BENCH_TURNS_MAX,
+    {.name = "turns",
+     .argument = "N",
+     .kind = OPTION_int,
+     .fallback = "20000",
+     .min = 1,
+     .max = BENCH_TURNS_MAX,
      .help = "The backlog that is drained."},
-    {.name = "rate", .argument = "N", .kind = OPTION_int, .fallback = "200", .min = 0, .max = 10000,
+    {.name = "rate",
+     .argument = "N",
+     .kind = OPTION_int,
+     .fallback = "200",
+     .min = 0,
+     .max = 10000,
      .help = "Turns a second while waits are measured; 0: they are not."},
-    {.name = "seconds", .argument = "N", .kind = OPTION_int, .fallback = "5", .min = 1, .max = 60,
+    {.name = "seconds",
+     .argument = "N",
+     .kind = OPTION_int,
+     .fallback = "5",
+     .min = 1,
+     .max = 60,
      .help = "How long waits are measured, and how long an idle worker is watched."},
-    {.name = "kind", .argument = "KIND", .kind = OPTION_text, .fallback = "both",
+    {.name = "kind",
+     .argument = "KIND",
+     .kind = OPTION_text,
+     .fallback = "both",
      .help = "callback (a function in the worker), child (a long-lived program) or both."},
-    {.name = "proof", .argument = "WORD", .kind = OPTION_text, .fallback = "both", .help = "required, off or both."},
-    {.name = "parallel", .argument = "N", .kind = OPTION_int, .fallback = "512", .min = 1, .max = 1000,
+    {.name = "proof",
+     .argument = "WORD",
+     .kind = OPTION_text,
+     .fallback = "both",
+     .help = "required, off or both."},
+    {.name = "parallel",
+     .argument = "N",
+     .kind = OPTION_int,
+     .fallback = "512",
+     .min = 1,
+     .max = 1000,
      .help = "Turns at a time."},
-    {.name = "dir", .argument = "FOLDER", .kind = OPTION_text, .fallback = "/var/tmp",
-     .help = "Where the folder of a measurement is made: on the disk that is to be measured, not in memory."},
+    {.name = "dir",
+     .argument = "FOLDER",
+     .kind = OPTION_text,
+     .fallback = "/var/tmp",
+     .help = "Where the folder of a measurement is made: on the disk that is to be measured, not "
+             "in memory."},
     {.name = "keep", .kind = OPTION_flag, .help = "Leaves the folders there, and names them."},
 };
 
@@ -229,17 +274,22 @@ const struct baton_command cmd_bench = {
     .name = "bench",
     .summary = "measure a worker on this host",
     .usage = "[--turns N] [--kind KIND] [--proof WORD] [--json]",
-    .description =
-        "Makes a local log with a service of its own, and runs turns that do nothing through a worker in a process of "
-        "its own. TURNS/S: from the moment the worker is ready until the log holds every outcome of the backlog. P50, "
-        "P99: from the moment at which a publish is due to the start of its executor. FIRST: from the start of the "
-        "worker's process to its first turn. CPU and memory are the worker's, with its executors.\n\n"
-        "Everything is durable (fdatasync), as in use; the figures depend on the disk. Nothing that is configured is "
-        "read or touched.",
+    .description = "Makes a local log with a service of its own, and runs turns that do nothing "
+                   "through a worker in a process of "
+                   "its own. TURNS/S: from the moment the worker is ready until the log holds "
+                   "every outcome of the backlog. P50, "
+                   "P99: from the moment at which a publish is due to the start of its executor. "
+                   "FIRST: from the start of the "
+                   "worker's process to its first turn. CPU and memory are the worker's, with its "
+                   "executors.\n\n"
+                   "Everything is durable (fdatasync), as in use; the figures depend on the disk. "
+                   "Nothing that is configured is "
+                   "read or touched.",
     .options = options,
     .n_options = COUNT_OF(options),
     .args_max = 3, /* do-work, do-turns: the processes that it starts itself */
-    .examples = "# everything, about two minutes\nbaton bench\n"
-                "# one figure for a script\nbaton bench --kind callback --proof off --rate 0 --json\n",
+    .examples =
+        "# everything, about two minutes\nbaton bench\n"
+        "# one figure for a script\nbaton bench --kind callback --proof off --rate 0 --json\n",
     .run = run,
 };

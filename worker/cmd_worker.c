@@ -58,10 +58,14 @@ static int run(struct command *cmd)
         baton_fail(&err, BATON_E_unexpected, "a pipe for signals cannot be made: %m");
         return command_fail(cmd, err.code, &err);
     }
-    diag_open_stderr(cmd->verbose ? DIAG_debug : cmd->quiet ? DIAG_warn : DIAG_info, DIAG_FORM_auto);
+    diag_open_stderr(cmd->verbose ? DIAG_debug
+                     : cmd->quiet ? DIAG_warn
+                                  : DIAG_info,
+                     DIAG_FORM_auto);
     if (!service_id_valid(options.service, strlen(options.service))) {
-        baton_fail(&err, BATON_E_bad_service,
-                   "a worker serves exactly one service, named as in the configuration ([a-z0-9-]{1,48})");
+        baton_fail(
+            &err, BATON_E_bad_service,
+            "a worker serves exactly one service, named as in the configuration ([a-z0-9-]{1,48})");
         return command_fail(cmd, err.code, &err);
     }
     baton_code rc = command_config(cmd, &config, &err);
@@ -75,14 +79,28 @@ static int run(struct command *cmd)
 }
 
 static const struct command_option options[] = {
-    {.name = "service", .letter = 's', .argument = "NAME", .kind = OPTION_text, .required = true,
+    {.name = "service",
+     .letter = 's',
+     .argument = "NAME",
+     .kind = OPTION_text,
+     .required = true,
      .help = "The service whose turns this worker executes; one worker serves one service."},
-    {.name = "id", .argument = "ID", .kind = OPTION_text,
-     .help = "The worker's id, unique within the service, kept over restarts: a worker that comes back "
-             "under its id goes on at once. Default: <host>-<first free number>."},
-    {.name = "drain", .kind = OPTION_flag,
-     .help = "Exit with 0 when nothing is left: no handoff, no running attempt, no retry that waits."},
-    {.name = "verify-threads", .argument = "N", .kind = OPTION_int, .fallback = "1", .min = 0, .max = 8,
+    {.name = "id",
+     .argument = "ID",
+     .kind = OPTION_text,
+     .help =
+         "The worker's id, unique within the service, kept over restarts: a worker that comes back "
+         "under its id goes on at once. Default: <host>-<first free number>."},
+    {.name = "drain",
+     .kind = OPTION_flag,
+     .help =
+         "Exit with 0 when nothing is left: no handoff, no running attempt, no retry that waits."},
+    {.name = "verify-threads",
+     .argument = "N",
+     .kind = OPTION_int,
+     .fallback = "1",
+     .min = 0,
+     .max = 8,
      .help = "Threads that verify and sign beside the engine."},
 };
 
@@ -91,10 +109,13 @@ const struct baton_command cmd_worker = {
     .summary = "execute the turns of one service",
     .usage = "--service NAME [--id ID] [--drain]",
     .description =
-        "Takes the handoffs of its service's topic, executes each turn under the role that its origin "
-        "signed, and settles what became of it: completed, another attempt of the same turn, or parked "
+        "Takes the handoffs of its service's topic, executes each turn under the role that its "
+        "origin "
+        "signed, and settles what became of it: completed, another attempt of the same turn, or "
+        "parked "
         "with a dead letter. Runs until SIGTERM or SIGINT.\n\n"
-        "A stop takes nothing more and lets running attempts end for as long as the service's `grace`; "
+        "A stop takes nothing more and lets running attempts end for as long as the service's "
+        "`grace`; "
         "others take over meanwhile. A second signal kills what still runs; the turns go on under "
         "their role when a worker has them again. SIGHUP reads the trust folder again.",
     .options = options,

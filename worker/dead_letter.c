@@ -1,6 +1,7 @@
 /*
- * Dead letters: the original record, byte for byte, with context headers (common/record/dead_letter.h).
- * In: worker/claim.c, worker/settle.c, worker/operate.c  Out: common/engine/engine.h
+ * Dead letters: the original record, byte for byte, with context headers
+ * (common/record/dead_letter.h). In: worker/claim.c, worker/settle.c, worker/operate.c  Out:
+ * common/engine/engine.h
  */
 #include "worker/internal.h"
 
@@ -67,7 +68,8 @@ static void add_context(struct worker *w, struct letter *letter, const struct lo
     buf_done(&message);
 }
 
-static void put_letter(struct worker *w, const struct letter *letter, const struct log_record *record)
+static void put_letter(struct worker *w, const struct letter *letter,
+                       const struct log_record *record)
 {
     struct log_record out = *record;
     out.topic = w->names[TOPIC_dlq].s;
@@ -87,7 +89,8 @@ void dead_letter_rejected(struct worker *w, const struct log_record *record, bat
                           const char *note)
 {
     struct letter letter = {.n_headers = 0};
-    /* A record with more headers than any of ours has keeps the first ones: the context must fit beside them. */
+    /* A record with more headers than any of ours has keeps the first ones: the context must fit
+     * beside them. */
     for (size_t i = 0; i < record->n_headers && letter.n_headers < ORIGINAL_MAX; i++) {
         if (!is_context(record->headers[i].name)) {
             letter.headers[letter.n_headers++] = record->headers[i];
@@ -95,7 +98,8 @@ void dead_letter_rejected(struct worker *w, const struct log_record *record, bat
     }
     add_context(w, &letter, record, record->topic, code, note);
     struct log_record original = *record;
-    /* The key decides the partition, as in the topic that it came to; never the number (another count). */
+    /* The key decides the partition, as in the topic that it came to; never the number (another
+     * count). */
     original.partition = LOG_PARTITION_BY_KEY;
     put_letter(w, &letter, &original);
     metric_add(METRIC_handoffs_rejected, 1);

@@ -1,6 +1,7 @@
 /*
  * What was decided in this round: records in the batch, and what to fold once the log has them.
- * In: worker/claim.c, worker/settle.c, worker/operate.c  Out: worker/round.c, common/engine/engine.h
+ * In: worker/claim.c, worker/settle.c, worker/operate.c  Out: worker/round.c,
+ * common/engine/engine.h
  */
 #include "worker/internal.h"
 
@@ -43,7 +44,8 @@ void decisions_done(struct decisions *decisions)
 bool decided(const struct worker *w, const char *turn_id)
 {
     const struct decisions *batch = &w->batch;
-    for (size_t at = batch->slots[turn_hash(turn_id) % DECISION_SLOTS]; at != 0; at = batch->list[at - 1].slot_next) {
+    for (size_t at = batch->slots[turn_hash(turn_id) % DECISION_SLOTS]; at != 0;
+         at = batch->list[at - 1].slot_next) {
         if (strcmp(batch->list[at - 1].record.id.s, turn_id) == 0) {
             return true;
         }
@@ -115,7 +117,8 @@ struct decision *decide(struct worker *w, int32_t partition, struct turn_record 
     return decision;
 }
 
-void decide_note(struct worker *w, int32_t partition, const char *key, const void *value, size_t len)
+void decide_note(struct worker *w, int32_t partition, const char *key, const void *value,
+                 size_t len)
 {
     struct decisions *batch = &w->batch;
     batch->notes = grown(batch->notes, batch->n_notes, &batch->cap_notes, sizeof(*batch->notes));

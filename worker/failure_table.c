@@ -1,7 +1,6 @@
 /*
- * What follows a failure: the first possible action of the class's list, as data (DESIGN section 6).
- * Pure: no clock, no store, no log; the draw of the jitter is given.
- * In: worker/settle.c
+ * What follows a failure: the first possible action of the class's list, as data (DESIGN section
+ * 6). Pure: no clock, no store, no log; the draw of the jitter is given. In: worker/settle.c
  */
 #include "worker/internal.h"
 
@@ -12,7 +11,7 @@
 
 /* What the present series of tries at this service has used up. */
 struct series {
-    int retries; /* provider failures that were followed by a try with the same profile */
+    int retries;         /* provider failures that were followed by a try with the same profile */
     const char *profile; /* of the newest attempt */
 };
 
@@ -23,7 +22,8 @@ static bool refused(const struct attempt *attempt)
            attempt->started_at.v != 0;
 }
 
-static struct series series_of(const struct config_service *service, const struct turn_record *record)
+static struct series series_of(const struct config_service *service,
+                               const struct turn_record *record)
 {
     struct series series = {0, service->profiles[0].name.s};
     const struct attempt *before = NULL;
@@ -32,7 +32,8 @@ static struct series series_of(const struct config_service *service, const struc
         if (attempt->no < record->since || strcmp(attempt->service.s, service->name.s) != 0) {
             continue;
         }
-        if (before != NULL && refused(before) && strcmp(before->profile.s, attempt->profile.s) == 0) {
+        if (before != NULL && refused(before) &&
+            strcmp(before->profile.s, attempt->profile.s) == 0) {
             series.retries++; /* the other profile would have been a rotation */
         }
         before = attempt;

@@ -22,7 +22,7 @@
 #include "worker/executor/executor.h"
 #include "worker/worker.h"
 
-#define TICK_DUE_MAX 1024        /* queued turns claimed in one round */
+#define TICK_DUE_MAX 1024 /* queued turns claimed in one round */
 #define OUTPUT_KEPT_MAX (32 * 1024)
 #define TRUST_RELOAD_MS 1000
 #define TELL_LEASES_MS 200
@@ -41,10 +41,10 @@ struct live {
     struct turn_record record; /* as the log has it */
     int32_t partition;
     enum live_phase phase;
-    bool held;      /* its partition has moved: worker/lease.c looks after it */
-    bool in_batch;  /* its end is in the batch that is being decided */
+    bool held;     /* its partition has moved: worker/lease.c looks after it */
+    bool in_batch; /* its end is in the batch that is being decided */
     struct recorded_end end;
-    struct live *next; /* of the hash chain */
+    struct live *next;       /* of the hash chain */
     struct live *ended_prev; /* of those that have ended */
     struct live *ended_next;
 };
@@ -55,7 +55,7 @@ struct lives {
     size_t count;
     size_t running;
     unsigned long changes; /* of what runs */
-    struct live *ended; /* list, oldest first */
+    struct live *ended;    /* list, oldest first */
     struct live *ended_last;
 };
 
@@ -72,7 +72,8 @@ void lives_remove(struct lives *lives, struct live *live);
 /* Calls fn for each; fn may remove the one that it is given. */
 void lives_each(struct lives *lives, void (*fn)(struct live *, void *), void *arg);
 
-/* ---- decision.c: what was decided in this round, and what the log has taken but the store has not ---- */
+/* ---- decision.c: what was decided in this round, and what the log has taken but the store has not
+ * ---- */
 
 struct decision {
     struct turn_record record; /* the new state */
@@ -82,9 +83,9 @@ struct decision {
     int64_t offset;    /* once committed */
     struct turn *turn; /* a claim: the verified bytes; its executor starts once this is folded */
     struct wall_ms appended; /* a claim: when its handoff was appended; 0 for a later attempt */
-    int settled_attempt; /* the fact that this decision ends, 0: none */
+    int settled_attempt;     /* the fact that this decision ends, 0: none */
     struct boot_id settled_boot;
-    bool tombstone; /* the record leaves the log */
+    bool tombstone;   /* the record leaves the log */
     size_t slot_next; /* of its slot: index + 1 of the next decision, 0: none */
 };
 
@@ -109,7 +110,8 @@ struct telling {
     size_t n_passes;
 };
 
-#define DECISION_SLOTS 2048 /* a round of the largest `parallel` ends as many turns as it claims */
+#define DECISION_SLOTS 2048 /* a round of the largest `parallel` ends as many turns as it claims   \
+                             */
 struct decisions {
     struct decision *list;
     size_t count;
@@ -127,12 +129,13 @@ struct worker;
 /* Is something about this turn decided already in this round? (rule 10: one decision at a time) */
 bool decided(const struct worker *w, const char *turn_id);
 /*
- * Puts a turn's new record into the batch. Takes record and turn. The state must be a legal move of the
- * table from the record's former state: that is worker/move.c's business, before.
+ * Puts a turn's new record into the batch. Takes record and turn. The state must be a legal move of
+ * the table from the record's former state: that is worker/move.c's business, before.
  */
 struct decision *decide(struct worker *w, int32_t partition, struct turn_record *take_record,
                         struct turn *take_turn);
-void decide_note(struct worker *w, int32_t partition, const char *key, const void *value, size_t len);
+void decide_note(struct worker *w, int32_t partition, const char *key, const void *value,
+                 size_t len);
 void decide_tombstone(struct worker *w, int32_t partition, const char *turn_id);
 
 /* ---- move.c: the only place where states change ---- */
@@ -140,8 +143,8 @@ void decide_tombstone(struct worker *w, int32_t partition, const char *turn_id);
 /* Moves a turn; logs and counts. from_birth: it had no state. Contract: the table permits it. */
 void turn_move(struct worker *w, struct turn_record *record, bool birth, enum turn_state to);
 /* The newest attempt, added as queued, running or failed with the number of the record. */
-struct attempt *attempt_begin(struct worker *w, struct turn_record *record, enum attempt_state state,
-                              const char *profile);
+struct attempt *attempt_begin(struct worker *w, struct turn_record *record,
+                              enum attempt_state state, const char *profile);
 void attempt_move(struct turn_record *record, struct attempt *attempt, enum attempt_state to,
                   struct wall_ms at);
 void attempt_note(struct attempt *attempt, const char *note);
@@ -149,7 +152,8 @@ void attempt_note(struct attempt *attempt, const char *note);
 /* ---- claim.c ---- */
 
 /* Decides about a record of the handoff topic. */
-baton_code claim_record(struct worker *w, const struct engine_event *event, struct baton_error *err);
+baton_code claim_record(struct worker *w, const struct engine_event *event,
+                        struct baton_error *err);
 /* Claims queued turns whose time has come, at most max; parks those that must not start. */
 baton_code claim_due(struct worker *w, size_t max, size_t *ret_claimed, struct baton_error *err);
 /* A record that the log shows claimed by this boot, and nothing runs: it is started. */
@@ -161,8 +165,8 @@ void claim_start(struct worker *w, struct decision *decision);
 /* ---- settle.c, failure_table.c ---- */
 
 /*
- * Decides what follows from a recorded end; takes record (running, under the end's token). False, and nothing is
- * decided: a topic that it must write to is known to fail now.
+ * Decides what follows from a recorded end; takes record (running, under the end's token). False,
+ * and nothing is decided: a topic that it must write to is known to fail now.
  */
 bool settle_end(struct worker *w, int32_t partition, struct turn_record *take_record,
                 const struct recorded_end *end);
@@ -171,16 +175,17 @@ void settle_ended(struct worker *w);
 /* The attempt is lost: its worker is gone. counted: it may have started. */
 bool settle_lost(struct worker *w, int32_t partition, struct turn_record *take_record, bool counted,
                  const char *note);
-/* Parks a turn whose next attempt must not start, or that must not run here. attempt: its newest, live or new. */
+/* Parks a turn whose next attempt must not start, or that must not run here. attempt: its newest,
+ * live or new. */
 void settle_park(struct worker *w, int32_t partition, struct turn_record *take_record, bool birth,
                  baton_code code, const char *note, const struct log_record *source);
 
 enum next_kind { NEXT_retry, NEXT_rotate, NEXT_park };
 struct next_step {
     enum next_kind kind;
-    int64_t delay_ms;     /* retry */
-    const char *profile;  /* retry, rotate: of the next attempt */
-    baton_code code;      /* park: why */
+    int64_t delay_ms;    /* retry */
+    const char *profile; /* retry, rotate: of the next attempt */
+    baton_code code;     /* park: why */
 };
 /* What follows a failure: the first possible action of the class's list. Pure. */
 struct next_step failure_next(const struct config *config, const struct config_service *service,
@@ -190,15 +195,19 @@ struct next_step failure_next(const struct config *config, const struct config_s
 /* ---- operate.c, lease_owner.c ---- */
 
 /* Decides about a record of the control topic. */
-baton_code operate_record(struct worker *w, const struct engine_event *event, struct baton_error *err);
-/* May this principal cancel that turn here? (its origin, or who operates the service of its birth or this one) */
+baton_code operate_record(struct worker *w, const struct engine_event *event,
+                          struct baton_error *err);
+/* May this principal cancel that turn here? (its origin, or who operates the service of its birth
+ * or this one) */
 bool operate_may_cancel(const struct worker *w, const struct trust_principal *who,
                         const struct turn_record *record);
-/* Has this round noted a cancel of a turn that is not known? Its handoff is judged in the next round, by the note. */
+/* Has this round noted a cancel of a turn that is not known? Its handoff is judged in the next
+ * round, by the note. */
 bool operate_cancel_noted(const struct worker *w, const char *turn_id);
 /* A cancel that came before its handoff, by who may: *ret_by and *ret_reason (caller frees). */
-baton_code operate_early_cancel(struct worker *w, int32_t partition, const struct turn_record *record,
-                                bool *ret_cancelled, struct plain_id *ret_by, char **ret_reason,
+baton_code operate_early_cancel(struct worker *w, int32_t partition,
+                                const struct turn_record *record, bool *ret_cancelled,
+                                struct plain_id *ret_by, char **ret_reason,
                                 struct baton_error *err);
 /* Restores what the notes of a partition say (pause). */
 baton_code operate_restore(struct worker *w, int32_t partition, struct baton_error *err);
@@ -210,15 +219,16 @@ struct foreign {
     struct boot_id boot;
     int32_t partition;
     struct mono_ms deadline;
-    int64_t seq;       /* of the newest renewal */
-    int64_t read_to;   /* control topic's end when the deadline passed; -1: it has not */
+    int64_t seq;     /* of the newest renewal */
+    int64_t read_to; /* control topic's end when the deadline passed; -1: it has not */
 };
 /* Starts the lease timer of such an attempt from now, unless it runs already. */
 void foreign_watch(struct worker *w, int32_t partition, const struct turn_record *record);
 void foreign_renewed(struct worker *w, const struct control *control);
 void foreign_remove(struct worker *w, const char *turn_id);
 void foreign_drop_all(struct worker *w);
-/* Declares lost what was not renewed in time, and the control topic is read to its end (rule 25). */
+/* Declares lost what was not renewed in time, and the control topic is read to its end (rule 25).
+ */
 baton_code foreign_expire(struct worker *w, struct baton_error *err);
 bool foreign_next(const struct worker *w, struct mono_ms *ret_at);
 
@@ -236,8 +246,9 @@ struct leases_spec {
     int64_t lease_ms;
     int64_t grace_ms;
     int64_t session_ms;
-    int64_t interval_ms; /* between renewals; the configuration keeps two of them within the grace */
-    bool keep; /* cut_off: keep */
+    int64_t
+        interval_ms; /* between renewals; the configuration keeps two of them within the grace */
+    bool keep;       /* cut_off: keep */
     struct executor_pool *pool;
     struct mailbox *mail; /* gets the leases' own address when leases_take has something */
 };
@@ -250,19 +261,23 @@ struct held {
     int32_t partition;
     int64_t followed_from; /* the turn log of the partition is followed from here */
 };
-/* From the revoke on: renews at once (waits at most a second for the first answers), then every second. */
+/* From the revoke on: renews at once (waits at most a second for the first answers), then every
+ * second. */
 void leases_hold(struct leases *leases, const struct held *held, size_t count, bool lost);
-/* Whose thread is watched from now on (NULL: nobody's): for one that has not come round for an interval, the attempts
- * that run are renewed; after a session less an interval their partitions count as lost. */
+/* Whose thread is watched from now on (NULL: nobody's): for one that has not come round for an
+ * interval, the attempts that run are renewed; after a session less an interval their partitions
+ * count as lost. */
 void leases_watch(struct leases *leases, const struct engine *engine);
 /* What runs here now, of partitions that are ours. */
 void leases_running(struct leases *leases, const struct held *running, size_t count);
-/* The attempt has ended: reports until the turn log shows another state. boot: of the end's token. */
+/* The attempt has ended: reports until the turn log shows another state. boot: of the end's token.
+ */
 void leases_report(struct leases *leases, const struct recorded_end *end);
 /* The partition is ours again, or the attempt is settled. */
 void leases_drop(struct leases *leases, const char *turn_id);
 /* The next attempt whose token is no longer current; false if there is none. */
-bool leases_take(struct leases *leases, struct turn_id *ret_turn, int *ret_attempt, struct boot_id *ret_boot);
+bool leases_take(struct leases *leases, struct turn_id *ret_turn, int *ret_attempt,
+                 struct boot_id *ret_boot);
 size_t leases_count(struct leases *leases);
 
 /* ---- dead_letter.c, tell.c ---- */
@@ -270,10 +285,12 @@ size_t leases_count(struct leases *leases);
 /* The dead letter of a record that was rejected: as it came, with code and note. */
 void dead_letter_rejected(struct worker *w, const struct log_record *record, baton_code code,
                           const char *note);
-/* The dead letter of a turn that is parked. source: its handoff record, or NULL if it was taken in before. */
+/* The dead letter of a turn that is parked. source: its handoff record, or NULL if it was taken in
+ * before. */
 void dead_letter_parked(struct worker *w, const struct turn_record *record,
                         const struct log_record *source);
-/* Can outcomes (dead letters) be written, as far as is known? What needs one waits otherwise, the rest goes on. */
+/* Can outcomes (dead letters) be written, as far as is known? What needs one waits otherwise, the
+ * rest goes on. */
 bool can_tell(const struct worker *w);
 bool can_bury(const struct worker *w);
 
@@ -286,17 +303,21 @@ void tell_clear(struct worker *w);
 
 /* ---- restore.c ---- */
 
-baton_code restore_begin(struct worker *w, const struct engine_event *event, struct baton_error *err);
-baton_code restore_fold(struct worker *w, const struct engine_event *event, struct baton_error *err);
+baton_code restore_begin(struct worker *w, const struct engine_event *event,
+                         struct baton_error *err);
+baton_code restore_fold(struct worker *w, const struct engine_event *event,
+                        struct baton_error *err);
 baton_code restore_end(struct worker *w, int32_t partition, struct baton_error *err);
 /* Every turn that runs gets its continuation again: w->reopen. */
 baton_code restore_again(struct worker *w, struct baton_error *err);
-/* Facts of attempts that the log does not show claimed are forgotten, those of others' partitions reported. */
+/* Facts of attempts that the log does not show claimed are forgotten, those of others' partitions
+ * reported. */
 baton_code restore_facts(struct worker *w, struct baton_error *err);
 /* Folds one record of the turn log into the store (inside a transaction). */
 baton_code restore_one(struct worker *w, int32_t partition, const struct log_record *record,
                        struct baton_error *err);
-/* Sets when each queued turn of a partition may start: as its record says, or never while the service is paused. */
+/* Sets when each queued turn of a partition may start: as its record says, or never while the
+ * service is paused. */
 baton_code restore_dues(struct worker *w, int32_t partition, bool paused, struct baton_error *err);
 /* When a queued turn may start, on the monotonic clock: not_before - now, within 0..delay_ms. */
 struct mono_ms due_of(const struct turn_record *record);
@@ -304,7 +325,8 @@ struct mono_ms due_of(const struct turn_record *record);
 /* ---- round.c ---- */
 
 baton_code round_tick(struct worker *w, struct baton_error *err);
-/* Folds what the log has taken and records the ends that have arrived; starts the claims if asked. */
+/* Folds what the log has taken and records the ends that have arrived; starts the claims if asked.
+ */
 baton_code round_fold(struct worker *w, bool start, struct baton_error *err);
 baton_code round_commit(struct worker *w, struct baton_error *err);
 void round_mail(struct worker *w, void *mail);
@@ -350,10 +372,10 @@ struct worker {
     struct trust *trust;
     struct signer *signer;
     struct plain_id fleet;
-    struct verify *signing; /* helpers for signatures */
-    struct mono_ms trust_read; /* when it was read last */
-    bool trust_failed;         /* and could not be */
-    struct mono_ms trust_seen; /* when it was looked at last: a revocation needs no other sign */
+    struct verify *signing;     /* helpers for signatures */
+    struct mono_ms trust_read;  /* when it was read last */
+    bool trust_failed;          /* and could not be */
+    struct mono_ms trust_seen;  /* when it was looked at last: a revocation needs no other sign */
     struct executor_env **envs; /* one for each profile */
     struct mono_ms envs_read;
 
@@ -369,32 +391,38 @@ struct worker {
     struct foreign *foreign;
     size_t n_foreign;
     size_t cap_foreign;
-    struct turn_id *unstarted; /* claims of the last boot that the store never had: they never ran */
+    struct turn_id
+        *unstarted; /* claims of the last boot that the store never had: they never ran */
     size_t n_unstarted;
-    bool paused[LOG_PARTITIONS_MAX];  /* by the owner's note: neither handoffs nor queued attempts start */
-    bool dropped[LOG_PARTITIONS_MAX]; /* the image of this partition is not what an older boot saw */
+    bool paused[LOG_PARTITIONS_MAX]; /* by the owner's note: neither handoffs nor queued attempts
+                                        start */
+    bool
+        dropped[LOG_PARTITIONS_MAX]; /* the image of this partition is not what an older boot saw */
 
     bool stopping;
-    bool leave;     /* at the end the group hears that this worker is gone: not where a twin has its place */
-    bool kill_now;  /* asked twice to stop */
+    bool leave;    /* at the end the group hears that this worker is gone: not where a twin has its
+                      place */
+    bool kill_now; /* asked twice to stop */
     struct mono_ms kill_asked;
-    bool killed;    /* what ran was told to end */
+    bool killed; /* what ran was told to end */
     bool ready_told;
     bool facts_due; /* the assignment has changed: look at every fact */
-    bool reopen;    /* what was decided about turns that run was dropped, or could not be decided: look again */
-    bool blocked;   /* the store could not be written: nothing is decided */
+    bool reopen; /* what was decided about turns that run was dropped, or could not be decided: look
+                    again */
+    bool blocked; /* the store could not be written: nothing is decided */
     struct mono_ms stop_asked;
-    struct mono_ms store_wait; /* blocked: until the next try */
+    struct mono_ms store_wait;  /* blocked: until the next try */
     unsigned long told_changes; /* what the leases know of what runs */
     struct mono_ms told_at;
-    struct mono_ms next_due;   /* of queued turns; INT64_MAX: none */
+    struct mono_ms next_due; /* of queued turns; INT64_MAX: none */
     struct mono_ms housekeeping;
     struct diag_limit limit;
 };
 
 /* ---- start.c ---- */
 baton_code worker_start(struct worker *w, struct baton_error *err);
-/* Reads the trust folder again; true if it was read. unknown: a key was not known, so only if it has changed. */
+/* Reads the trust folder again; true if it was read. unknown: a key was not known, so only if it
+ * has changed. */
 bool worker_reload_trust(struct worker *w, bool unknown);
 void worker_reread_envs(struct worker *w);
 

@@ -1,10 +1,10 @@
 /*
- * The holder's side of a lease: attempts that go on here although their partition has moved (DESIGN "Moved
- * partitions", protocol rules 23 to 27).
+ * The holder's side of a lease: attempts that go on here although their partition has moved (DESIGN
+ * "Moved partitions", protocol rules 23 to 27).
  *
- * A thread of its own: it renews at once and every second, reports ends until the turn log shows another state,
- * follows the turn log and stops what is no longer current, and kills at lease minus margin what it could not renew,
- * whatever the engine waits for. It decides nothing.
+ * A thread of its own: it renews at once and every second, reports ends until the turn log shows
+ * another state, follows the turn log and stops what is no longer current, and kills at lease minus
+ * margin what it could not renew, whatever the engine waits for. It decides nothing.
  *
  * In: worker/round.c  Out: topic control (common/log/log.h), worker/executor/executor.h
  */
@@ -33,7 +33,8 @@ struct item {
     int64_t lease_ms;          /* what is left of it: the lease, or the grace of a lost one */
     int64_t seq;
     bool ended;  /* reports instead of renewing */
-    bool silent; /* its partition has not moved: the engine does not come round, and this thread renews for it */
+    bool silent; /* its partition has not moved: the engine does not come round, and this thread
+                    renews for it */
     bool killed; /* its lease ran out */
     bool failed;
     enum failure class;
@@ -156,8 +157,8 @@ static void answered(struct leases *leases, const struct outgoing *out, struct m
     }
 }
 
-/* Half the grace: a kill and what it waits for end within it, and a renewal that is answered within the other half
- * is in time. */
+/* Half the grace: a kill and what it waits for end within it, and a renewal that is answered within
+ * the other half is in time. */
 static int64_t margin_ms(const struct leases *leases)
 {
     return leases->spec.grace_ms / 2;
@@ -250,7 +251,8 @@ static void settle(struct leases *leases, struct item *item)
     if (!item->ended) {
         executor_kill(leases->spec.pool, &item->turn, item->attempt);
     }
-    diag_line(DIAG_info, "lease.over", D_TEXT("turn", item->turn.s), D_INT("attempt", item->attempt));
+    diag_line(DIAG_info, "lease.over", D_TEXT("turn", item->turn.s),
+              D_INT("attempt", item->attempt));
     remove_item(leases, item);
     (void)mailbox_post(leases->spec.mail, leases);
 }
@@ -307,8 +309,8 @@ static void follow_all(struct leases *leases)
         const int64_t from = follow->from;
         pthread_mutex_unlock(&leases->lock);
         if (reader == NULL) {
-            rc = log_reader_open(leases->spec.log, leases->spec.turns, p, from, LOG_READ_committed, &reader,
-                                 NULL);
+            rc = log_reader_open(leases->spec.log, leases->spec.turns, p, from, LOG_READ_committed,
+                                 &reader, NULL);
         }
         pthread_mutex_lock(&leases->lock);
         follow->reader = reader;
@@ -391,7 +393,8 @@ static void watch_engine(struct leases *leases)
         diag_line(DIAG_warn, "lease.engine_silent", D_INT("ms", silent_ms),
                   D_INT("attempts", (int64_t)leases->n_items));
         for (size_t i = 0; i < leases->n_items; i++) {
-            if (leases->items[i].silent) { /* lost, as far as anybody here can know: the lease is spent */
+            if (leases->items[i]
+                    .silent) { /* lost, as far as anybody here can know: the lease is spent */
                 leases->items[i].lease_from = now;
                 leases->items[i].lease_ms = leases->spec.grace_ms;
             }
@@ -590,7 +593,8 @@ void leases_drop(struct leases *leases, const char *turn_id)
     pthread_mutex_unlock(&leases->lock);
 }
 
-bool leases_take(struct leases *leases, struct turn_id *ret_turn, int *ret_attempt, struct boot_id *ret_boot)
+bool leases_take(struct leases *leases, struct turn_id *ret_turn, int *ret_attempt,
+                 struct boot_id *ret_boot)
 {
     pthread_mutex_lock(&leases->lock);
     bool any = leases->n_settled > 0;

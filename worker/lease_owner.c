@@ -1,8 +1,9 @@
 /*
  * The owner's side of a lease: attempts of its turns that other workers (or the last boot) hold.
  *
- * Without a renewal an attempt has a grace, with each renewal a lease from then. Before one is declared lost the control
- * topic is read to its high watermark as it was when the time ran out (protocol rule 25).
+ * Without a renewal an attempt has a grace, with each renewal a lease from then. Before one is
+ * declared lost the control topic is read to its high watermark as it was when the time ran out
+ * (protocol rule 25).
  *
  * In: worker/restore.c, worker/operate.c, worker/round.c  Out: worker/settle.c
  */
@@ -95,7 +96,8 @@ static baton_code expire(struct worker *w, struct foreign *foreign, struct baton
     int32_t partition = 0;
     bool found = false;
 
-    baton_code rc = store_turn_get(w->store, foreign->turn.s, &found, &record, &partition, NULL, err);
+    baton_code rc =
+        store_turn_get(w->store, foreign->turn.s, &found, &record, &partition, NULL, err);
     if (rc != BATON_OK || !found) {
         return rc;
     }
@@ -128,7 +130,8 @@ baton_code foreign_expire(struct worker *w, struct baton_error *err)
                 return baton_code_class(rc) == BATON_CLASS_retry ? BATON_OK : rc;
             }
         }
-        if (engine_position(w->engine, ENGINE_CONTROL_INPUT, foreign->partition) < foreign->read_to) {
+        if (engine_position(w->engine, ENGINE_CONTROL_INPUT, foreign->partition) <
+            foreign->read_to) {
             continue; /* a renewal may lie in what is not read yet */
         }
         baton_code rc = expire(w, foreign, err);

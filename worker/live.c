@@ -56,7 +56,8 @@ static size_t slot_of(const struct lives *lives, const char *turn_id)
 
 struct live *lives_find(const struct lives *lives, const char *turn_id)
 {
-    for (struct live *live = lives->slots[slot_of(lives, turn_id)]; live != NULL; live = live->next) {
+    for (struct live *live = lives->slots[slot_of(lives, turn_id)]; live != NULL;
+         live = live->next) {
         if (strcmp(live->record.id.s, turn_id) == 0) {
             return live;
         }

@@ -1,8 +1,8 @@
 /*
  * The movers: a turn's state and an attempt's state change here and nowhere else (STYLE S2).
  *
- * Each checks the table of common/base/state.h, writes one log line and counts. A decision lives in memory
- * until the log has it; folding takes the log's word and does not come through here.
+ * Each checks the table of common/base/state.h, writes one log line and counts. A decision lives in
+ * memory until the log has it; folding takes the log's word and does not come through here.
  *
  * In: worker/claim.c, worker/settle.c, worker/operate.c  Out: worker/decision.c
  */
@@ -64,8 +64,8 @@ void turn_move(struct worker *w, struct turn_record *record, bool birth, enum tu
     count(to);
 }
 
-struct attempt *attempt_begin(struct worker *w, struct turn_record *record, enum attempt_state state,
-                              const char *profile)
+struct attempt *attempt_begin(struct worker *w, struct turn_record *record,
+                              enum attempt_state state, const char *profile)
 {
     BATON_PRE(attempt_state_may_begin(state));
     struct attempt *attempt = turn_record_add_attempt(record);
@@ -89,7 +89,8 @@ void attempt_move(struct turn_record *record, struct attempt *attempt, enum atte
                   struct wall_ms at)
 {
     BATON_PRE(attempt_state_may_move(attempt->state, to));
-    diag_line(DIAG_info, "attempt.moved", D_TURN(record), D_TEXT("from", attempt_state_word(attempt->state)),
+    diag_line(DIAG_info, "attempt.moved", D_TURN(record),
+              D_TEXT("from", attempt_state_word(attempt->state)),
               D_TEXT("to", attempt_state_word(to)),
               D_TEXT("class", attempt->has_class ? failure_word(attempt->class) : NULL),
               D_TEXT("profile", attempt->profile.s), D_TEXT("worker", attempt->worker.s));

@@ -1,8 +1,10 @@
 /*
- * What operators, origins and lease holders ask of the owner of a turn: cancel, replay, pause, resume, renew,
- * report. Everything acts only through the owner's decision, on the state that the log has (protocol rules 24, 28, 29).
+ * What operators, origins and lease holders ask of the owner of a turn: cancel, replay, pause,
+ * resume, renew, report. Everything acts only through the owner's decision, on the state that the
+ * log has (protocol rules 24, 28, 29).
  *
- * In: common/engine/engine.h (ENGINE_control)  Out: worker/move.c, worker/decision.c, worker/lease_owner.c
+ * In: common/engine/engine.h (ENGINE_control)  Out: worker/move.c, worker/decision.c,
+ * worker/lease_owner.c
  */
 #include "worker/internal.h"
 
@@ -22,11 +24,12 @@
 #define REPORT_BYTES_MAX (512 * 1024)
 
 /* A record is taken without an effect but its answer. */
-static void answer(struct worker *w, const struct control *control, const struct turn_record *record,
-                   baton_code code)
+static void answer(struct worker *w, const struct control *control,
+                   const struct turn_record *record, baton_code code)
 {
     diag_line(DIAG_info, "control.answered", D_TEXT("kind", control_word(control->kind)),
-              D_TEXT("id", control->id.s), D_TEXT("turn", control->turn_id.s), D_CODE("code", code));
+              D_TEXT("id", control->id.s), D_TEXT("turn", control->turn_id.s),
+              D_CODE("code", code));
     tell_answer(w, record, control->turn_id.s, control->id.s, control_word(control->kind), code);
 }
 
@@ -44,8 +47,8 @@ static void reject(struct worker *w, const struct engine_event *event, baton_cod
 bool operate_may_cancel(const struct worker *w, const struct trust_principal *who,
                         const struct turn_record *record)
 {
-    const struct receiver receiver = {w->trust, w->fleet.s, w->config->proof_required, w->service->name.s,
-                                      w->config->partitions};
+    const struct receiver receiver = {w->trust, w->fleet.s, w->config->proof_required,
+                                      w->service->name.s, w->config->partitions};
     const struct receipt receipt = {.signer = who};
     return receipt_may_cancel(&receiver, &receipt, record->origin.s, record->service.s);
 }
@@ -61,7 +64,8 @@ static void early_cancel_key(const char *turn_id, const char *signer, char *ret_
     snprintf(ret_key, size, CANCEL_PREFIX "%s.%s", turn_id, signer);
 }
 
-/* A cancel of a turn that the log does not know is kept, one for each signer, and judged when the handoff comes. */
+/* A cancel of a turn that the log does not know is kept, one for each signer, and judged when the
+ * handoff comes. */
 static void keep_early_cancel(struct worker *w, const struct engine_event *event)
 {
     const struct control *control = event->receipt->control;
@@ -76,8 +80,9 @@ static void keep_early_cancel(struct worker *w, const struct engine_event *event
     jsonw_key_text(&json, "id", control->id.s);
     jsonw_key_text(&json, "at", wall_text(control->at).s);
     jsonw_end(&json);
-    early_cancel_key(control->turn_id.s, event->receipt->key_id.s[0] != '\0' ? event->receipt->key_id.s : "-",
-                     key, sizeof(key));
+    early_cancel_key(control->turn_id.s,
+                     event->receipt->key_id.s[0] != '\0' ? event->receipt->key_id.s : "-", key,
+                     sizeof(key));
     decide_note(w, event->partition, key, value.data, value.len);
     buf_done(&value);
     answer(w, control, NULL, BATON_E_turn_not_found);
@@ -103,9 +108,9 @@ static void note_text(const struct json_doc *doc, const char *name, char *ret_te
              value != NULL && json_kind(value) == JSON_text ? json_text(value, NULL) : "");
 }
 
-baton_code operate_early_cancel(struct worker *w, int32_t partition, const struct turn_record *record,
-                                bool *ret_cancelled, struct plain_id *ret_by, char **ret_reason,
-                                struct baton_error *err)
+baton_code operate_early_cancel(struct worker *w, int32_t partition,
+                                const struct turn_record *record, bool *ret_cancelled,
+                                struct plain_id *ret_by, char **ret_reason, struct baton_error *err)
 {
     char prefix[160];
     struct store_note *notes = NULL;
@@ -113,19 +118,22 @@ baton_code operate_early_cancel(struct worker *w, int32_t partition, const struc
 
     early_cancel_key(record->id.s, "", prefix, sizeof(prefix));
     baton_code rc = store_notes(w->store, partition, prefix, &notes, &count, err);
-    /* Outcomes cannot be written: the handoff waits, and its notes are judged when it is taken, not before. */
+    /* Outcomes cannot be written: the handoff waits, and its notes are judged when it is taken, not
+     * before. */
     const bool wait = rc == BATON_OK && count > 0 && !can_tell(w);
     *ret_cancelled = *ret_cancelled || wait;
     for (size_t i = 0; rc == BATON_OK && !wait && i < count; i++) {
         struct json_doc *doc = NULL;
         char by[ID_MAX + 1] = "";
         char reason[1100] = "";
-        if (json_parse(notes[i].value.data, notes[i].value.len, NOTE_BYTES_MAX, 4, &doc, NULL) == BATON_OK) {
+        if (json_parse(notes[i].value.data, notes[i].value.len, NOTE_BYTES_MAX, 4, &doc, NULL) ==
+            BATON_OK) {
             note_text(doc, "by", by, sizeof(by));
             note_text(doc, "reason", reason, sizeof(reason));
             json_free(doc);
         }
-        const struct trust_principal *who = w->trust != NULL ? trust_principal_find(w->trust, by) : NULL;
+        const struct trust_principal *who =
+            w->trust != NULL ? trust_principal_find(w->trust, by) : NULL;
         if (!*ret_cancelled && operate_may_cancel(w, who, record)) {
             *ret_cancelled = true;
             *ret_by = plain_id_of(by);
@@ -141,8 +149,10 @@ baton_code operate_early_cancel(struct worker *w, int32_t partition, const struc
     return rc;
 }
 
-/* The operator's own record, unchanged, to the service where the turn is now; in the same transaction. */
-static void forward(struct worker *w, const struct engine_event *event, const struct turn_record *record)
+/* The operator's own record, unchanged, to the service where the turn is now; in the same
+ * transaction. */
+static void forward(struct worker *w, const struct engine_event *event,
+                    const struct turn_record *record)
 {
     struct topic_name topic = topic_name(TOPIC_control, w->config->prefix.s, record->to_service.s);
     struct log_record out = *event->record;
@@ -151,7 +161,8 @@ static void forward(struct worker *w, const struct engine_event *event, const st
     (void)engine_put(w->engine, &out);
 }
 
-static void cancel(struct worker *w, const struct engine_event *event, struct turn_record *take_record)
+static void cancel(struct worker *w, const struct engine_event *event,
+                   struct turn_record *take_record)
 {
     const struct control *control = event->receipt->control;
     struct attempt *attempt = turn_record_attempt(take_record, take_record->attempt);
@@ -175,7 +186,8 @@ static void cancel(struct worker *w, const struct engine_event *event, struct tu
     decision->settled_boot = boot;
 }
 
-static void on_cancel(struct worker *w, const struct engine_event *event, struct turn_record *take_record)
+static void on_cancel(struct worker *w, const struct engine_event *event,
+                      struct turn_record *take_record)
 {
     const struct control *control = event->receipt->control;
     if (!operate_may_cancel(w, event->receipt->signer, take_record)) {
@@ -194,7 +206,8 @@ static void on_cancel(struct worker *w, const struct engine_event *event, struct
 
 /* ---- replay ---- */
 
-static void on_replay(struct worker *w, const struct engine_event *event, struct turn_record *take_record)
+static void on_replay(struct worker *w, const struct engine_event *event,
+                      struct turn_record *take_record)
 {
     const struct control *control = event->receipt->control;
     baton_code code = BATON_OK;
@@ -229,7 +242,8 @@ static void on_replay(struct worker *w, const struct engine_event *event, struct
 
 /* ---- pause, resume ---- */
 
-static baton_code on_pause(struct worker *w, const struct engine_event *event, struct baton_error *err)
+static baton_code on_pause(struct worker *w, const struct engine_event *event,
+                           struct baton_error *err)
 {
     const struct control *control = event->receipt->control;
     struct buf value = BUF_INIT;
@@ -261,7 +275,8 @@ static baton_code on_pause(struct worker *w, const struct engine_event *event, s
         decide_note(w, event->partition, PAUSE_KEY, value.data, value.len);
         answer(w, control, NULL, BATON_OK);
         if (control->kind == CONTROL_pause) {
-            engine_hold(w->engine, event->partition, true); /* handoffs of this very round wait, too */
+            engine_hold(w->engine, event->partition,
+                        true); /* handoffs of this very round wait, too */
         }
     }
     buf_done(&value);
@@ -289,7 +304,8 @@ baton_code operate_restore(struct worker *w, int32_t partition, struct baton_err
     engine_hold(w->engine, partition, paused);
     if (paused != w->paused[partition]) {
         w->paused[partition] = paused;
-        diag_line(DIAG_info, paused ? "service.paused" : "service.resumed", D_INT("partition", partition));
+        diag_line(DIAG_info, paused ? "service.paused" : "service.resumed",
+                  D_INT("partition", partition));
         rc = restore_dues(w, partition, paused, err);
     }
     return rc;
@@ -298,12 +314,14 @@ baton_code operate_restore(struct worker *w, int32_t partition, struct baton_err
 /* ---- report: how an attempt that another worker holds has ended ---- */
 
 /* A result that comes after its attempt had ended is kept, shown, and never applied. */
-static void keep_late(struct worker *w, const struct engine_event *event, struct turn_record *take_record)
+static void keep_late(struct worker *w, const struct engine_event *event,
+                      struct turn_record *take_record)
 {
     struct attempt *attempt = turn_record_attempt(take_record, event->receipt->control->attempt);
     if (attempt == NULL || attempt->late ||
         (attempt->state != ATTEMPT_failed && attempt->state != ATTEMPT_cancelled)) {
-        turn_record_done(take_record); /* the same report again, or of an attempt that runs elsewhere */
+        turn_record_done(
+            take_record); /* the same report again, or of an attempt that runs elsewhere */
         return;
     }
     attempt->late = true;
@@ -318,7 +336,8 @@ static bool ends_turn(enum role role, const char *result, size_t len)
     size_t word_len = 0;
     bool legal = false;
 
-    if (result != NULL && json_parse(result, len, REPORT_BYTES_MAX, LIMIT_JSON_DEPTH, &doc, NULL) == BATON_OK) {
+    if (result != NULL &&
+        json_parse(result, len, REPORT_BYTES_MAX, LIMIT_JSON_DEPTH, &doc, NULL) == BATON_OK) {
         const struct json_value *word = json_member(json_root(doc), "verdict");
         if (word != NULL && json_kind(word) == JSON_text) {
             const char *text = json_text(word, &word_len);
@@ -329,8 +348,8 @@ static bool ends_turn(enum role role, const char *result, size_t len)
     return legal;
 }
 
-static struct recorded_end end_of_report(const struct control *control, const struct turn_record *record,
-                                         int32_t partition)
+static struct recorded_end end_of_report(const struct control *control,
+                                         const struct turn_record *record, int32_t partition)
 {
     struct recorded_end end = {
         .turn = control->turn_id,
@@ -346,19 +365,22 @@ static struct recorded_end end_of_report(const struct control *control, const st
     } else if (!control->failed) {
         end.failed = true;
         end.class = FAILURE_no_verdict;
-        snprintf(end.note, sizeof(end.note), "the report of its worker has no verdict that the role may give");
+        snprintf(end.note, sizeof(end.note),
+                 "the report of its worker has no verdict that the role may give");
     } else {
         snprintf(end.note, sizeof(end.note), "reported by the worker that held it");
     }
     return end;
 }
 
-static void on_report(struct worker *w, const struct engine_event *event, struct turn_record *take_record)
+static void on_report(struct worker *w, const struct engine_event *event,
+                      struct turn_record *take_record)
 {
     const struct control *control = event->receipt->control;
     if (take_record->state != TURN_running || take_record->attempt != control->attempt ||
         strcmp(take_record->lease_boot.s, control->boot.s) != 0) {
-        diag_line(DIAG_debug, "report.stale", D_TURN(take_record), D_INT("reported", control->attempt));
+        diag_line(DIAG_debug, "report.stale", D_TURN(take_record),
+                  D_INT("reported", control->attempt));
         keep_late(w, event, take_record);
         return;
     }
@@ -368,7 +390,8 @@ static void on_report(struct worker *w, const struct engine_event *event, struct
 
 /* ---- the one entry ---- */
 
-static baton_code on_turn(struct worker *w, const struct engine_event *event, struct baton_error *err)
+static baton_code on_turn(struct worker *w, const struct engine_event *event,
+                          struct baton_error *err)
 {
     const struct control *control = event->receipt->control;
     struct turn_record record;
@@ -418,7 +441,8 @@ static baton_code on_turn(struct worker *w, const struct engine_event *event, st
     return BATON_OK;
 }
 
-baton_code operate_record(struct worker *w, const struct engine_event *event, struct baton_error *err)
+baton_code operate_record(struct worker *w, const struct engine_event *event,
+                          struct baton_error *err)
 {
     baton_code rc = BATON_OK;
 

@@ -1,8 +1,9 @@
 /*
- * Restore: the log wins (protocol rules 6 to 9). The turn log is folded into the store from its checkpoint on; then
- * every open turn of the partition gets its continuation.
+ * Restore: the log wins (protocol rules 6 to 9). The turn log is folded into the store from its
+ * checkpoint on; then every open turn of the partition gets its continuation.
  *
- * In: worker/worker.c  Out: common/store/store.h, worker/claim.c, worker/settle.c, worker/lease_owner.c
+ * In: worker/worker.c  Out: common/store/store.h, worker/claim.c, worker/settle.c,
+ * worker/lease_owner.c
  */
 #include "worker/internal.h"
 
@@ -27,13 +28,15 @@ struct mono_ms due_of(const struct turn_record *record)
     return (struct mono_ms){mono_now().v + wait};
 }
 
-baton_code restore_begin(struct worker *w, const struct engine_event *event, struct baton_error *err)
+baton_code restore_begin(struct worker *w, const struct engine_event *event,
+                         struct baton_error *err)
 {
     int64_t next = LOG_OFFSET_NONE;
     struct wall_ms at = {0};
     const int32_t p = event->partition;
 
-    /* What the last batch brought into the log comes first, so that it never overwrites anything newer. */
+    /* What the last batch brought into the log comes first, so that it never overwrites anything
+     * newer. */
     baton_code rc = round_fold(w, true, err);
     if (rc == BATON_OK && w->blocked) {
         decisions_clear(&w->committed);
@@ -44,18 +47,20 @@ baton_code restore_begin(struct worker *w, const struct engine_event *event, str
     if (rc != BATON_OK) {
         return rc;
     }
-    bool usable = next >= event->low && next <= event->high &&
-                  wall_now().v - at.v <= CHECKPOINT_MAX_AGE_MS;
+    bool usable =
+        next >= event->low && next <= event->high && wall_now().v - at.v <= CHECKPOINT_MAX_AGE_MS;
     w->dropped[p] = !usable;
     if (!usable) {
         if (next != LOG_OFFSET_NONE) {
-            diag_line(DIAG_warn, "store.image_dropped", D_INT("partition", p), D_INT("checkpoint", next),
-                      D_INT("low", event->low), D_INT("high", event->high));
+            diag_line(DIAG_warn, "store.image_dropped", D_INT("partition", p),
+                      D_INT("checkpoint", next), D_INT("low", event->low),
+                      D_INT("high", event->high));
         }
         if ((rc = store_begin(w->store, __func__, err)) == BATON_OK) {
             rc = store_image_drop(w->store, p, err);
             if (rc == BATON_OK) {
-                /* An empty image follows the log from its start: what comes later was not seen, and is not unknown. */
+                /* An empty image follows the log from its start: what comes later was not seen, and
+                 * is not unknown. */
                 rc = store_checkpoint_set(w->store, p, event->low, wall_now(), err);
             }
             if (rc == BATON_OK) {
@@ -71,9 +76,10 @@ baton_code restore_begin(struct worker *w, const struct engine_event *event, str
     return rc;
 }
 
-/* A claim of this worker's last boot that its store never had: its executor was not started (rule 19). */
-static baton_code note_unstarted(struct worker *w, int32_t partition, const struct turn_record *record,
-                                 struct baton_error *err)
+/* A claim of this worker's last boot that its store never had: its executor was not started (rule
+ * 19). */
+static baton_code note_unstarted(struct worker *w, int32_t partition,
+                                 const struct turn_record *record, struct baton_error *err)
 {
     struct turn_record image;
     bool found = false;
@@ -120,8 +126,9 @@ static baton_code fold_turn(struct worker *w, int32_t partition, const struct lo
 
     baton_code rc = turn_record_parse(record->value, record->value_len, &state, &why);
     if (rc != BATON_OK || strcmp(state.id.s, key) != 0) {
-        diag_line(DIAG_error, "turn_log.unreadable", D_TEXT("key", key), D_INT("partition", partition),
-                  D_INT("offset", record->offset), D_TEXT("error", rc != BATON_OK ? why.text : "key and turn differ"));
+        diag_line(DIAG_error, "turn_log.unreadable", D_TEXT("key", key),
+                  D_INT("partition", partition), D_INT("offset", record->offset),
+                  D_TEXT("error", rc != BATON_OK ? why.text : "key and turn differ"));
         if (rc == BATON_OK) {
             turn_record_done(&state);
         }
@@ -133,8 +140,8 @@ static baton_code fold_turn(struct worker *w, int32_t partition, const struct lo
                              record->value_len, due_of(&state), err);
     }
     if (rc == BATON_E_role_mismatch) {
-        /* Somebody wrote another identity into the log. Its word is taken as it is, so that the check of the
-         * signed bytes refuses the turn before any executor starts. */
+        /* Somebody wrote another identity into the log. Its word is taken as it is, so that the
+         * check of the signed bytes refuses the turn before any executor starts. */
         diag_line(DIAG_error, "turn_log.identity_changed", D_TEXT("turn", key),
                   D_INT("offset", record->offset));
         rc = store_turn_forget(w->store, key, err);
@@ -189,16 +196,17 @@ baton_code restore_fold(struct worker *w, const struct engine_event *event, stru
 
 /* ---- every open turn gets its continuation ---- */
 
-/* Claimed by an older boot of this worker: a recorded end is settled, otherwise the attempt is lost, at once. */
-static baton_code settle_old_boot(struct worker *w, int32_t partition, struct turn_record *take_record,
-                                  struct baton_error *err)
+/* Claimed by an older boot of this worker: a recorded end is settled, otherwise the attempt is
+ * lost, at once. */
+static baton_code settle_old_boot(struct worker *w, int32_t partition,
+                                  struct turn_record *take_record, struct baton_error *err)
 {
     struct recorded_end end;
     bool found = false;
     bool settled;
 
-    baton_code rc = store_end_get(w->store, take_record->id.s, take_record->attempt, take_record->lease_boot.s,
-                                  &found, &end, err);
+    baton_code rc = store_end_get(w->store, take_record->id.s, take_record->attempt,
+                                  take_record->lease_boot.s, &found, &end, err);
     if (rc != BATON_OK) {
         turn_record_done(take_record);
         return rc;
@@ -216,8 +224,9 @@ static baton_code settle_old_boot(struct worker *w, int32_t partition, struct tu
     return BATON_OK;
 }
 
-static baton_code continue_running(struct worker *w, int32_t partition, struct turn_record *take_record,
-                                   enum role column_role, struct baton_error *err)
+static baton_code continue_running(struct worker *w, int32_t partition,
+                                   struct turn_record *take_record, enum role column_role,
+                                   struct baton_error *err)
 {
     struct live *live = lives_find(&w->lives, take_record->id.s);
 
@@ -270,7 +279,8 @@ struct current {
     struct baton_error *err;
 };
 
-/* Rule 8: an executor here whose attempt the log no longer shows claimed with its token is stopped. */
+/* Rule 8: an executor here whose attempt the log no longer shows claimed with its token is stopped.
+ */
 static void stop_if_not_current(struct live *live, void *arg)
 {
     struct current *current = arg;
@@ -282,7 +292,8 @@ static void stop_if_not_current(struct live *live, void *arg)
     if (live->partition != current->partition || current->rc != BATON_OK) {
         return;
     }
-    current->rc = store_turn_get(w->store, live->record.id.s, &found, &record, NULL, NULL, current->err);
+    current->rc =
+        store_turn_get(w->store, live->record.id.s, &found, &record, NULL, NULL, current->err);
     if (current->rc != BATON_OK) {
         return;
     }
@@ -302,7 +313,8 @@ static void stop_if_not_current(struct live *live, void *arg)
     }
 }
 
-/* A decision about a turn that runs was dropped, or could not be made: what the log shows is looked at again. */
+/* A decision about a turn that runs was dropped, or could not be made: what the log shows is looked
+ * at again. */
 static baton_code reopen(struct worker *w, int32_t partition, struct baton_error *err)
 {
     struct store_open_turn open[PAGE];
@@ -367,7 +379,8 @@ baton_code restore_end(struct worker *w, int32_t partition, struct baton_error *
     return rc == BATON_OK ? operate_restore(w, partition, err) : rc;
 }
 
-static baton_code set_due(struct worker *w, const struct turn_id *id, bool paused, struct baton_error *err)
+static baton_code set_due(struct worker *w, const struct turn_id *id, bool paused,
+                          struct baton_error *err)
 {
     struct turn_record record;
     struct mono_ms due = {INT64_MAX};
@@ -410,7 +423,8 @@ baton_code restore_dues(struct worker *w, int32_t partition, bool paused, struct
     return store_commit(w->store, err);
 }
 
-static baton_code judge_fact(struct worker *w, const struct recorded_end *end, struct baton_error *err)
+static baton_code judge_fact(struct worker *w, const struct recorded_end *end,
+                             struct baton_error *err)
 {
     struct turn_record record;
     bool found = false;
@@ -429,7 +443,8 @@ static baton_code judge_fact(struct worker *w, const struct recorded_end *end, s
         turn_record_done(&record);
     }
     if (!claimed) {
-        round_forget(w, end->turn.s, end->attempt, end->boot.s); /* the log has gone on: it is late */
+        round_forget(w, end->turn.s, end->attempt,
+                     end->boot.s); /* the log has gone on: it is late */
     }
     return BATON_OK;
 }

@@ -1,6 +1,7 @@
 /*
- * What may be forgotten (protocol rule 30): taken records of both inputs are trimmed once a minute; a closed turn leaves
- * the turn log 14 days after its end, and only while the handoff topic is read to its end and trimmed up to there.
+ * What may be forgotten (protocol rule 30): taken records of both inputs are trimmed once a minute;
+ * a closed turn leaves the turn log 14 days after its end, and only while the handoff topic is read
+ * to its end and trimmed up to there.
  *
  * In: worker/worker.c  Out: common/engine/engine.h, worker/decision.c
  */
@@ -13,8 +14,8 @@
 /* A worker without work is small, whatever it has done before. */
 static void rest(struct worker *w)
 {
-    if (w->lives.count == 0 && w->batch.count == 0 && w->batch.n_notes == 0 && w->committed.count == 0 &&
-        w->committed.n_notes == 0) {
+    if (w->lives.count == 0 && w->batch.count == 0 && w->batch.n_notes == 0 &&
+        w->committed.count == 0 && w->committed.n_notes == 0) {
         decisions_done(&w->batch);
         decisions_done(&w->committed);
         store_rest(w->store);
@@ -27,7 +28,8 @@ static bool read_and_trimmed(struct worker *w, int32_t partition)
     int64_t low = 0;
     int64_t high = 0;
     int64_t position = engine_position(w->engine, ENGINE_INPUT, partition);
-    return log_watermarks(w->log, w->names[TOPIC_handoff].s, partition, &low, &high, NULL) == BATON_OK &&
+    return log_watermarks(w->log, w->names[TOPIC_handoff].s, partition, &low, &high, NULL) ==
+               BATON_OK &&
            position >= high && low >= high;
 }
 

@@ -1,11 +1,13 @@
 /*
  * A round (DESIGN section 4, "The log decides, the store remembers"):
- *   1. one store transaction: what the last log transaction committed, and the ends that have arrived
+ *   1. one store transaction: what the last log transaction committed, and the ends that have
+ * arrived
  *   2. the executors of claims that are now in log and store are started
  *   3. everything that is ready is decided, in memory
  *   4. one log transaction
  *
- * In: worker/worker.c  Out: worker/claim.c, worker/settle.c, worker/operate.c, common/engine/engine.h
+ * In: worker/worker.c  Out: worker/claim.c, worker/settle.c, worker/operate.c,
+ * common/engine/engine.h
  */
 #include "worker/internal.h"
 
@@ -54,7 +56,8 @@ static char *result_with_output(const struct executor_end *end)
     size_t kept = end->output_len < OUTPUT_KEPT_MAX ? end->output_len : OUTPUT_KEPT_MAX;
     size_t body = end->result_len;
 
-    while (kept > 0 && kept < end->output_len && ((unsigned char)end->output[kept] & 0xc0) == 0x80) {
+    while (kept > 0 && kept < end->output_len &&
+           ((unsigned char)end->output[kept] & 0xc0) == 0x80) {
         kept--; /* not in the middle of a character */
     }
     while (body > 0 && end->result[body - 1] != '}') {
@@ -82,7 +85,8 @@ static void take_end(struct worker *w, const struct executor_event *event)
     metric_add(METRIC_attempts_running, -1);
     if (live == NULL || live->record.attempt != event->attempt || live->phase != LIVE_running) {
         diag_line(DIAG_info, "attempt.end_ignored", D_TEXT("turn", event->turn.s),
-                  D_INT("attempt", event->attempt), D_TEXT("why", "cancelled or settled elsewhere"));
+                  D_INT("attempt", event->attempt),
+                  D_TEXT("why", "cancelled or settled elsewhere"));
         return;
     }
     struct recorded_end end = {
@@ -104,7 +108,8 @@ static void take_end(struct worker *w, const struct executor_event *event)
     }
     diag_line(DIAG_info, "attempt.ended", D_TURN(&live->record),
               D_TEXT("verdict", from->ok ? verdict_word(from->verdict) : NULL),
-              D_TEXT("class", from->ok ? NULL : failure_word(from->failure)), D_TEXT("note", end.note));
+              D_TEXT("class", from->ok ? NULL : failure_word(from->failure)),
+              D_TEXT("note", end.note));
     round_arrived(w, &end);
 }
 
@@ -143,7 +148,8 @@ void round_mail(struct worker *w, void *mail)
 
 /* ---- 1 and 2: fold, record, start ---- */
 
-static baton_code fold_decision(struct worker *w, struct decision *decision, struct baton_error *err)
+static baton_code fold_decision(struct worker *w, struct decision *decision,
+                                struct baton_error *err)
 {
     baton_code rc;
     if (decision->tombstone) {
@@ -167,7 +173,8 @@ static baton_code fold_all(struct worker *w, struct baton_error *err)
     int64_t next[LOG_PARTITIONS_MAX] = {0};
     baton_code rc = BATON_OK;
 
-    /* Ends first: a decision of the same tick (a cancel, say) may be what they need not be kept for. */
+    /* Ends first: a decision of the same tick (a cancel, say) may be what they need not be kept
+     * for. */
     for (size_t i = 0; rc == BATON_OK && i < w->n_arrived; i++) {
         const struct recorded_end *end = &w->arrived[i].end;
         rc = w->arrived[i].forget
@@ -183,8 +190,8 @@ static baton_code fold_all(struct worker *w, struct baton_error *err)
     }
     for (size_t i = 0; rc == BATON_OK && i < w->committed.n_notes; i++) {
         struct note_change *note = &w->committed.notes[i];
-        rc = store_note_fold(w->store, note->partition, note->key, note->drop ? NULL : note->value.data,
-                             note->value.len, err);
+        rc = store_note_fold(w->store, note->partition, note->key,
+                             note->drop ? NULL : note->value.data, note->value.len, err);
         if (note->offset >= next[note->partition]) {
             next[note->partition] = note->offset + 1;
         }
@@ -238,7 +245,8 @@ static baton_code blocked(struct worker *w, baton_code rc, const struct baton_er
 {
     w->blocked = true;
     w->store_wait.v = mono_now().v + STORE_RETRY_MS;
-    diag_limited(&w->limit, DIAG_error, "store.blocked", D_CODE("code", rc), D_TEXT("error", err->text));
+    diag_limited(&w->limit, DIAG_error, "store.blocked", D_CODE("code", rc),
+                 D_TEXT("error", err->text));
     return BATON_OK;
 }
 
@@ -427,7 +435,8 @@ void round_hold(struct worker *w, const int32_t *partitions, size_t count, bool 
     struct holding holding = {w, partitions, count, NULL, 0, from};
 
     for (size_t i = 0; i < count; i++) {
-        if (store_checkpoint_get(w->store, partitions[i], &from[i], &at, NULL) != BATON_OK || from[i] < 0) {
+        if (store_checkpoint_get(w->store, partitions[i], &from[i], &at, NULL) != BATON_OK ||
+            from[i] < 0) {
             from[i] = 0;
         }
     }
@@ -438,7 +447,8 @@ void round_hold(struct worker *w, const int32_t *partitions, size_t count, bool 
     free(holding.held);
 }
 
-/* Queued turns of partitions that have gone wait elsewhere: nothing here is woken by them, or waits behind them. */
+/* Queued turns of partitions that have gone wait elsewhere: nothing here is woken by them, or waits
+ * behind them. */
 static baton_code forget_dues(struct worker *w, const int32_t *partitions, size_t count,
                               struct baton_error *err)
 {

@@ -1,6 +1,6 @@
 /*
- * Settling: how an attempt ended, times the turn's budget, gives its one continuation: completed, queued again
- * (retry, rotate), or parked with its dead letter.
+ * Settling: how an attempt ended, times the turn's budget, gives its one continuation: completed,
+ * queued again (retry, rotate), or parked with its dead letter.
  *
  * Every function decides into the batch; nothing has happened before the log has it.
  *
@@ -66,7 +66,8 @@ static void park(struct worker *w, int32_t partition, struct turn_record *record
     (void)finish(w, partition, record, end);
 }
 
-/* A clean stop, or provably never started: the same again, counted in no budget but the attempts'. */
+/* A clean stop, or provably never started: the same again, counted in no budget but the attempts'.
+ */
 static struct next_step uncounted_next(const struct worker *w, const struct turn_record *record,
                                        const struct attempt *attempt, enum failure class)
 {
@@ -80,7 +81,8 @@ static struct next_step uncounted_next(const struct worker *w, const struct turn
     return step;
 }
 
-/* False, and nothing is decided: the turn would be parked, and its dead letter cannot be written now. */
+/* False, and nothing is decided: the turn would be parked, and its dead letter cannot be written
+ * now. */
 static bool fail(struct worker *w, int32_t partition, struct turn_record *record,
                  struct attempt *attempt, const struct recorded_end *end)
 {

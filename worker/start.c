@@ -1,8 +1,10 @@
 /*
- * A worker's start, in the order of protocol rule 3: lock the store, kill what an old boot left, join the group
- * (which settles what the old boot left open); and what is read again while it runs: trust and secrets.
+ * A worker's start, in the order of protocol rule 3: lock the store, kill what an old boot left,
+ * join the group (which settles what the old boot left open); and what is read again while it runs:
+ * trust and secrets.
  *
- * In: worker/worker.c  Out: common/store/store.h, worker/executor/executor.h, common/engine/engine.h
+ * In: worker/worker.c  Out: common/store/store.h, worker/executor/executor.h,
+ * common/engine/engine.h
  */
 #include "worker/internal.h"
 
@@ -24,8 +26,9 @@
 static void name_topics(struct worker *w)
 {
     for (int kind = 0; kind < TOPIC_COUNT; kind++) {
-        w->names[kind] = topic_name((enum topic_kind)kind, w->config->prefix.s,
-                                    topic_kind_of_service((enum topic_kind)kind) ? w->service->name.s : NULL);
+        w->names[kind] =
+            topic_name((enum topic_kind)kind, w->config->prefix.s,
+                       topic_kind_of_service((enum topic_kind)kind) ? w->service->name.s : NULL);
     }
     w->group = group_of_workers(w->config->prefix.s, w->service->name.s);
 }
@@ -33,7 +36,8 @@ static void name_topics(struct worker *w)
 /* A worker refuses to start on a missing or wrongly made topic of its own. */
 static baton_code check_topics(struct worker *w, struct baton_error *err)
 {
-    static const enum topic_kind own[] = {TOPIC_handoff, TOPIC_control, TOPIC_turns, TOPIC_dlq, TOPIC_outcomes};
+    static const enum topic_kind own[] = {TOPIC_handoff, TOPIC_control, TOPIC_turns, TOPIC_dlq,
+                                          TOPIC_outcomes};
     for (size_t i = 0; i < COUNT_OF(own); i++) {
         struct log_topic wanted;
         struct log_topic found;
@@ -48,7 +52,8 @@ static baton_code check_topics(struct worker *w, struct baton_error *err)
         }
         topic_settings(own[i], name, w->config->partitions, &wanted);
         if (!topic_check(&wanted, &found, text, sizeof(text))) {
-            return baton_fail(err, BATON_E_topic_missing, "topic %s is not as it must be: %.300s", name, text);
+            return baton_fail(err, BATON_E_topic_missing, "topic %s is not as it must be: %.300s",
+                              name, text);
         }
     }
     return BATON_OK;
@@ -69,15 +74,17 @@ static baton_code load_keys(struct worker *w, struct baton_error *err)
         diag_line(DIAG_warn, "trust.not_read", D_CODE("code", rc), D_TEXT("error", err->text));
     }
     w->trust_read = mono_now();
-    snprintf(w->fleet.s, sizeof(w->fleet.s), "%s", w->trust != NULL ? trust_fleet(w->trust) : w->config->prefix.s);
+    snprintf(w->fleet.s, sizeof(w->fleet.s), "%s",
+             w->trust != NULL ? trust_fleet(w->trust) : w->config->prefix.s);
     rc = signer_load(w->config->keys, w->service->name.s, &w->signer, err);
     if (rc != BATON_OK && (required || rc != BATON_E_unauthenticated)) {
         return rc;
     }
     metric_set(METRIC_proof_off, required ? 0 : 1);
     if (!required) {
-        diag_line(DIAG_warn, "proof.off", D_TEXT("service", w->service->name.s),
-                  D_TEXT("meaning", "records are not verified: any writer of the topics is believed"));
+        diag_line(
+            DIAG_warn, "proof.off", D_TEXT("service", w->service->name.s),
+            D_TEXT("meaning", "records are not verified: any writer of the topics is believed"));
     }
     return BATON_OK;
 }
@@ -89,7 +96,8 @@ bool worker_reload_trust(struct worker *w, bool unknown)
     struct baton_error err;
     const struct mono_ms now = mono_now();
 
-    /* Looking whether the folder has changed is cheap; a folder that cannot be read is tried once a second. */
+    /* Looking whether the folder has changed is cheap; a folder that cannot be read is tried once a
+     * second. */
     if (unknown && ((w->trust != NULL && !trust_changed(w->trust)) ||
                     (w->trust_failed && now.v - w->trust_read.v < TRUST_RELOAD_MS))) {
         return false;
@@ -98,13 +106,14 @@ bool worker_reload_trust(struct worker *w, bool unknown)
     baton_code rc = trust_load(w->config->trust, &fresh, &findings, &err);
     buf_done(&findings);
     if (rc == BATON_OK && strcmp(trust_fleet(fresh), w->fleet.s) != 0) {
-        rc = baton_fail(&err, BATON_E_bad_config, "%s: names another fleet; restart the worker for that",
-                        w->config->trust);
+        rc = baton_fail(&err, BATON_E_bad_config,
+                        "%s: names another fleet; restart the worker for that", w->config->trust);
         trust_free(fresh);
     }
     w->trust_failed = rc != BATON_OK;
     if (rc != BATON_OK) {
-        diag_limited(&w->limit, DIAG_error, "trust.not_read", D_CODE("code", rc), D_TEXT("error", err.text),
+        diag_limited(&w->limit, DIAG_error, "trust.not_read", D_CODE("code", rc),
+                     D_TEXT("error", err.text),
                      D_TEXT("meaning", "the one read before stays in force"));
         return false;
     }
@@ -122,7 +131,8 @@ static baton_code resolve_env(const struct worker *w, size_t i, struct executor_
 {
     const struct config_executor *executor = &w->service->executor;
     const struct config_profile *profile = &w->service->profiles[i];
-    return executor_env_resolve(executor->env, executor->n_env, profile->env, profile->n_env, ret_env, err);
+    return executor_env_resolve(executor->env, executor->n_env, profile->env, profile->n_env,
+                                ret_env, err);
 }
 
 static baton_code load_envs(struct worker *w, struct baton_error *err)
@@ -134,15 +144,17 @@ static baton_code load_envs(struct worker *w, struct baton_error *err)
     for (size_t i = 0; i < w->service->n_profiles; i++) {
         baton_code rc = resolve_env(w, i, &w->envs[i], err);
         if (rc != BATON_OK) {
-            return baton_fail_context(err, rc, "profile %s of service %s: ",
-                                      w->service->profiles[i].name.s, w->service->name.s);
+            return baton_fail_context(err, rc,
+                                      "profile %s of service %s: ", w->service->profiles[i].name.s,
+                                      w->service->name.s);
         }
     }
     w->envs_read = mono_now();
     return BATON_OK;
 }
 
-/* Rotated secrets are seen within a minute; one that cannot be read leaves the one before in use. */
+/* Rotated secrets are seen within a minute; one that cannot be read leaves the one before in use.
+ */
 void worker_reread_envs(struct worker *w)
 {
     if (mono_now().v - w->envs_read.v < ENV_REREAD_MS) {
@@ -156,8 +168,8 @@ void worker_reread_envs(struct worker *w)
             executor_env_free(w->envs[i]);
             w->envs[i] = fresh;
         } else {
-            diag_line(DIAG_warn, "profile.not_read", D_TEXT("profile", w->service->profiles[i].name.s),
-                      D_TEXT("error", err.text));
+            diag_line(DIAG_warn, "profile.not_read",
+                      D_TEXT("profile", w->service->profiles[i].name.s), D_TEXT("error", err.text));
         }
     }
 }
@@ -168,9 +180,11 @@ static baton_code open_store(struct worker *w, const char *id, struct baton_erro
     snprintf(w->full, sizeof(w->full), "%s/%s", w->service->name.s, id);
     if (snprintf(w->state_dir, sizeof(w->state_dir), "%s/%s/%s", w->config->state_dir,
                  w->service->name.s, id) >= (int)sizeof(w->state_dir)) {
-        return baton_fail(err, BATON_E_bad_config, "state_dir %s: the path is too long", w->config->state_dir);
+        return baton_fail(err, BATON_E_bad_config, "state_dir %s: the path is too long",
+                          w->config->state_dir);
     }
-    const struct store_owner owner = {log_cluster(w->log), w->names[TOPIC_turns].s, w->full, w->boot};
+    const struct store_owner owner = {log_cluster(w->log), w->names[TOPIC_turns].s, w->full,
+                                      w->boot};
     return store_open(w->state_dir, &owner, &w->store, err);
 }
 
@@ -221,9 +235,10 @@ static baton_code open_pool(struct worker *w, struct baton_error *err)
         .callback_threads = w->options->callback_threads,
     };
     if (!callback && executor->kind == EXECUTOR_KIND_agent) {
-        return baton_fail(err, BATON_E_bad_config,
-                          "service %s: executor kind `agent` is not available in this version; use exec or child",
-                          w->service->name.s);
+        return baton_fail(
+            err, BATON_E_bad_config,
+            "service %s: executor kind `agent` is not available in this version; use exec or child",
+            w->service->name.s);
     }
     w->mail = mailbox_new((size_t)w->service->parallel * 4 + 64);
     if (w->mail == NULL) {
@@ -289,8 +304,8 @@ baton_code worker_start(struct worker *w, struct baton_error *err)
         }
         const char *near = word_nearest(names, n, w->options->service);
         return baton_fail(err, BATON_E_unknown_service, "service %.60s is not in %s%s%s",
-                          w->options->service, w->config->path, near != NULL ? "; did you mean " : "",
-                          near != NULL ? near : "");
+                          w->options->service, w->config->path,
+                          near != NULL ? "; did you mean " : "", near != NULL ? near : "");
     }
     w->boot = boot_id_new();
     name_topics(w);
@@ -299,9 +314,9 @@ baton_code worker_start(struct worker *w, struct baton_error *err)
         return baton_fail(err, BATON_E_no_memory, "out of memory");
     }
     if ((rc = load_keys(w, err)) != BATON_OK || (rc = load_envs(w, err)) != BATON_OK ||
-        (rc = log_open(w->config, &w->log, err)) != BATON_OK || (rc = check_topics(w, err)) != BATON_OK ||
-        (rc = choose_id(w, err)) != BATON_OK || (rc = open_pool(w, err)) != BATON_OK ||
-        (rc = open_leases(w, err)) != BATON_OK) {
+        (rc = log_open(w->config, &w->log, err)) != BATON_OK ||
+        (rc = check_topics(w, err)) != BATON_OK || (rc = choose_id(w, err)) != BATON_OK ||
+        (rc = open_pool(w, err)) != BATON_OK || (rc = open_leases(w, err)) != BATON_OK) {
         return rc;
     }
     w->signing = verify_new(w->signer != NULL ? w->options->verify_threads : 0);
@@ -312,8 +327,9 @@ baton_code worker_start(struct worker *w, struct baton_error *err)
         return rc;
     }
     leases_watch(w->leases, w->engine);
-    diag_line(DIAG_info, "worker.started", D_TEXT("service", w->service->name.s), D_TEXT("worker", w->id.s),
-              D_TEXT("boot", w->boot.s), D_TEXT("log", log_driver(w->log)),
-              D_INT("parallel", w->service->parallel), D_INT("pid", getpid()));
+    diag_line(DIAG_info, "worker.started", D_TEXT("service", w->service->name.s),
+              D_TEXT("worker", w->id.s), D_TEXT("boot", w->boot.s),
+              D_TEXT("log", log_driver(w->log)), D_INT("parallel", w->service->parallel),
+              D_INT("pid", getpid()));
     return BATON_OK;
 }

@@ -1,6 +1,7 @@
 /*
- * A worker's clean stop (DESIGN "A clean stop"): it takes nothing more and settles what ends; what still runs after a
- * session goes on under its lease, while others take over, until the grace is over.
+ * A worker's clean stop (DESIGN "A clean stop"): it takes nothing more and settles what ends; what
+ * still runs after a session goes on under its lease, while others take over, until the grace is
+ * over.
  *
  * In: worker/worker.c  Out: worker/round.c, worker/lease.c
  */
@@ -25,8 +26,8 @@ static void ask_stop(struct worker *w)
         engine_stop_taking(w->engine);
         engine_again(w->engine);
     }
-    diag_line(DIAG_info, "worker.stopping", D_TEXT("worker", w->id.s), D_INT("running", (int64_t)w->lives.running),
-              D_INT("grace_ms", w->service->grace_ms));
+    diag_line(DIAG_info, "worker.stopping", D_TEXT("worker", w->id.s),
+              D_INT("running", (int64_t)w->lives.running), D_INT("grace_ms", w->service->grace_ms));
 }
 
 void stop_read_wake(struct worker *w)
@@ -74,7 +75,8 @@ void stop_end_what_runs(struct worker *w)
 bool stop_waited(const struct worker *w)
 {
     const struct mono_ms now = mono_now();
-    /* What was killed ends within moments and is settled here, where the log knows that it was a stop: in no budget. */
+    /* What was killed ends within moments and is settled here, where the log knows that it was a
+     * stop: in no budget. */
     return now.v - w->stop_asked.v >= w->config->session_ms ||
            (w->kill_now && now.v - w->kill_asked.v >= KILLED_ENDS_MS);
 }
@@ -90,12 +92,13 @@ bool stop_drained(struct worker *w)
 {
     bool any = false;
     struct mono_ms at;
-    return stop_settled(w) && !w->reopen && !w->facts_due && leases_count(w->leases) == 0 && w->n_foreign == 0 && engine_drained(w->engine) &&
+    return stop_settled(w) && !w->reopen && !w->facts_due && leases_count(w->leases) == 0 &&
+           w->n_foreign == 0 && engine_drained(w->engine) &&
            store_next_due(w->store, &any, &at, NULL) == BATON_OK && !any;
 }
 
-/* The consumer is closed, so that others take over; what runs goes on under its lease until the grace is over.
- * Ends that nobody takes are facts for the next start. */
+/* The consumer is closed, so that others take over; what runs goes on under its lease until the
+ * grace is over. Ends that nobody takes are facts for the next start. */
 baton_code stop_as_holder(struct worker *w, struct baton_error *err)
 {
     int32_t partitions[LOG_PARTITIONS_MAX];
@@ -109,7 +112,8 @@ baton_code stop_as_holder(struct worker *w, struct baton_error *err)
     leases_watch(w->leases, NULL);
     engine_close(w->engine, true, CLOSE_TIMEOUT_MS);
     w->engine = NULL;
-    diag_line(DIAG_info, "worker.holds", D_TEXT("worker", w->id.s), D_INT("running", (int64_t)w->lives.running));
+    diag_line(DIAG_info, "worker.holds", D_TEXT("worker", w->id.s),
+              D_INT("running", (int64_t)w->lives.running));
     while (rc == BATON_OK && (w->lives.running > 0 || w->n_arrived > 0)) {
         void *mail;
         (void)mailbox_wait(w->mail, 200);
@@ -122,14 +126,16 @@ baton_code stop_as_holder(struct worker *w, struct baton_error *err)
         stop_end_what_runs(w);
         rc = round_fold(w, false, err);
         if (w->blocked && w->lives.running == 0) {
-            diag_line(DIAG_error, "worker.ends_not_recorded", D_INT("ends", (int64_t)w->n_arrived),
-                      D_TEXT("meaning", "the store cannot be written; these attempts will be lost"));
+            diag_line(
+                DIAG_error, "worker.ends_not_recorded", D_INT("ends", (int64_t)w->n_arrived),
+                D_TEXT("meaning", "the store cannot be written; these attempts will be lost"));
             break;
         }
     }
     /* Reports that are on their way get a moment; then they are facts for the next start. */
     struct mono_ms until = {mono_now().v + w->config->lease_grace_ms};
-    while (rc == BATON_OK && leases_count(w->leases) > 0 && mono_now().v < until.v && !w->kill_now) {
+    while (rc == BATON_OK && leases_count(w->leases) > 0 && mono_now().v < until.v &&
+           !w->kill_now) {
         void *mail;
         (void)mailbox_wait(w->mail, 100);
         while ((mail = mailbox_take(w->mail)) != NULL) {

@@ -1,7 +1,7 @@
 /*
- * Outcomes: what ended, what was claimed, what was answered; signed by the service in parallel just before the
- * commit, and part of its transaction (protocol rule 11).
- * In: worker/claim.c, worker/settle.c, worker/operate.c  Out: common/engine/engine.h
+ * Outcomes: what ended, what was claimed, what was answered; signed by the service in parallel just
+ * before the commit, and part of its transaction (protocol rule 11). In: worker/claim.c,
+ * worker/settle.c, worker/operate.c  Out: common/engine/engine.h
  */
 #include "worker/internal.h"
 
@@ -90,11 +90,12 @@ void tell_all(struct worker *w)
         size_t n = 0;
         BATON_INVARIANT(buf_ok(&telling->value));
         if (telling->is_signed) {
-            headers[n++] = (struct log_header){"baton-sig", telling->proof.s, strlen(telling->proof.s)};
+            headers[n++] =
+                (struct log_header){"baton-sig", telling->proof.s, strlen(telling->proof.s)};
         }
         for (size_t k = 0; k < telling->n_passes && k < PASSES_MAX; k++) {
-            headers[n++] = (struct log_header){"baton-pass", telling->passes[k],
-                                               strlen(telling->passes[k])};
+            headers[n++] =
+                (struct log_header){"baton-pass", telling->passes[k], strlen(telling->passes[k])};
         }
         if (telling->traceparent != NULL) {
             headers[n++] = (struct log_header){"traceparent", telling->traceparent,

@@ -103,7 +103,8 @@ static baton_code restored(struct worker *w, baton_code rc, const struct baton_e
     return BATON_OK;
 }
 
-static baton_code handle(struct worker *w, const struct engine_event *event, struct baton_error *err)
+static baton_code handle(struct worker *w, const struct engine_event *event,
+                         struct baton_error *err)
 {
     baton_code rc = BATON_OK;
     switch (event->kind) {
@@ -211,8 +212,9 @@ baton_code worker_run(const struct worker_options *options, struct baton_error *
     if (rc == BATON_OK) {
         rc = run(w, err);
         w->leave = rc != BATON_E_twin;
-        diag_line(rc == BATON_OK ? DIAG_info : DIAG_error, "worker.stopped", D_TEXT("worker", w->id.s),
-                  D_CODE("code", rc), D_TEXT("error", rc == BATON_OK ? NULL : err->text));
+        diag_line(rc == BATON_OK ? DIAG_info : DIAG_error, "worker.stopped",
+                  D_TEXT("worker", w->id.s), D_CODE("code", rc),
+                  D_TEXT("error", rc == BATON_OK ? NULL : err->text));
     }
     done(w);
     return rc;

@@ -1,7 +1,8 @@
 /*
  * A worker: executes the turns of one service (DESIGN section 4).
  *
- * In: cmd_worker.c, cmd_bench.c, programs that embed Baton (baton/worker.h)  Out: engine, store, executors
+ * In: cmd_worker.c, cmd_bench.c, programs that embed Baton (baton/worker.h)  Out: engine, store,
+ * executors
  */
 #ifndef BATON_WORKER_WORKER_H
 #define BATON_WORKER_WORKER_H
@@ -20,9 +21,9 @@
 struct worker_options {
     const struct config *config; /* borrowed until worker_run returns */
     const char *service;
-    const char *id;    /* NULL: <host>-<first free number> */
-    bool drain;        /* end when nothing is left to do */
-    int wake_fd;       /* reading end of a pipe, not blocking; -1: none */
+    const char *id;     /* NULL: <host>-<first free number> */
+    bool drain;         /* end when nothing is left to do */
+    int wake_fd;        /* reading end of a pipe, not blocking; -1: none */
     int verify_threads; /* beside the engine */
 
     baton_executor_fn callback; /* instead of the configured executor; NULL: as configured */
@@ -35,9 +36,10 @@ struct worker_options {
 };
 
 /*
- * Runs a worker until it is told to stop, drained, or cannot go on. Blocks. Codes: unknown_service, topic_missing,
- * key_unsafe, unauthenticated (proof required and no key of the service), store_busy and twin (another process
- * has this worker id), bad_config, store_failed, service_unavailable (log not there at the start).
+ * Runs a worker until it is told to stop, drained, or cannot go on. Blocks. Codes: unknown_service,
+ * topic_missing, key_unsafe, unauthenticated (proof required and no key of the service), store_busy
+ * and twin (another process has this worker id), bad_config, store_failed, service_unavailable (log
+ * not there at the start).
  */
 baton_code worker_run(const struct worker_options *options, struct baton_error *err);
 

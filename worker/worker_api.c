@@ -121,12 +121,14 @@ baton_code baton_worker_open(const struct baton_worker_options *options, baton_e
 {
     if (options == NULL || options->size != sizeof(*options) || options->service == NULL ||
         options->callback_threads < 0 || callback == NULL || ret_worker == NULL) {
-        return baton_fail(err, BATON_E_usage,
-                          "baton_worker_open: begin options with BATON_WORKER_OPTIONS_INIT, and give "
-                          "a service and a function");
+        return baton_fail(
+            err, BATON_E_usage,
+            "baton_worker_open: begin options with BATON_WORKER_OPTIONS_INIT, and give "
+            "a service and a function");
     }
     if (!service_id_valid(options->service, strlen(options->service))) {
-        return baton_fail(err, BATON_E_bad_service, "a service is named [a-z0-9-]{1,%d}", SERVICE_MAX);
+        return baton_fail(err, BATON_E_bad_service, "a service is named [a-z0-9-]{1,%d}",
+                          SERVICE_MAX);
     }
     struct baton_worker *worker = allocate();
     if (worker == NULL) {
@@ -164,7 +166,8 @@ static baton_code begin(struct baton_worker *worker, struct baton_error *err)
         worker->phase = PHASE_running;
     }
     pthread_mutex_unlock(&worker->lock);
-    return first ? BATON_OK : baton_fail(err, BATON_E_usage, "a worker runs once; open another one");
+    return first ? BATON_OK
+                 : baton_fail(err, BATON_E_usage, "a worker runs once; open another one");
 }
 
 static void end(struct baton_worker *worker, baton_code code, const struct baton_error *err)
@@ -204,7 +207,8 @@ static void *run_thread(void *arg)
 /* With the lock: how it ended. */
 static baton_code ended(const struct baton_worker *worker, struct baton_error *err)
 {
-    return worker->code == BATON_OK ? BATON_OK : baton_fail(err, worker->code, "%s", worker->err.text);
+    return worker->code == BATON_OK ? BATON_OK
+                                    : baton_fail(err, worker->code, "%s", worker->err.text);
 }
 
 baton_code baton_worker_start(struct baton_worker *worker, struct baton_error *err)
@@ -223,7 +227,8 @@ baton_code baton_worker_start(struct baton_worker *worker, struct baton_error *e
     int failed = pthread_create(&worker->thread, NULL, run_thread, worker);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed != 0) {
-        rc = baton_fail(&worker->err, BATON_E_unexpected, "no thread for a worker: %s", strerror(failed));
+        rc = baton_fail(&worker->err, BATON_E_unexpected, "no thread for a worker: %s",
+                        strerror(failed));
         worker->phase = PHASE_ended;
         worker->code = rc;
         return baton_fail(err, rc, "%s", worker->err.text);
@@ -239,10 +244,12 @@ baton_code baton_worker_start(struct baton_worker *worker, struct baton_error *e
     return rc;
 }
 
-baton_code baton_worker_wait(struct baton_worker *worker, int64_t timeout_ms, struct baton_error *err)
+baton_code baton_worker_wait(struct baton_worker *worker, int64_t timeout_ms,
+                             struct baton_error *err)
 {
     if (worker == NULL || !worker->threaded) {
-        return baton_fail(err, BATON_E_usage, "baton_worker_wait: only a started worker can be waited for");
+        return baton_fail(err, BATON_E_usage,
+                          "baton_worker_wait: only a started worker can be waited for");
     }
     struct timespec until = {0};
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -272,7 +279,8 @@ void baton_worker_stop(struct baton_worker *worker)
         int saved = errno;
         const char byte = WORKER_WAKE_STOP;
         atomic_store(&worker->stop_asked, true);
-        ssize_t n = write(worker->wake[1], &byte, 1); /* ignored: a full pipe has woken it already */
+        ssize_t n =
+            write(worker->wake[1], &byte, 1); /* ignored: a full pipe has woken it already */
         (void)n;
         errno = saved;
     }

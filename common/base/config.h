@@ -2,9 +2,10 @@
  * The configuration: one file of YAML, read once, const afterwards (DESIGN section 9, STYLE C1-C4).
  *
  * Order: default < file < `--set KEY=VALUE`. Scalars come from one table (tbl/config_keys.h), which
- * also gives `config show`, the documentation and the nearest known key in an error. Every mistake is
- * reported at once, with line and column. Paths are relative to the file and absolute after loading.
- * Secrets never stand in the file: a profile names a file or a variable of the worker's environment.
+ * also gives `config show`, the documentation and the nearest known key in an error. Every mistake
+ * is reported at once, with line and column. Paths are relative to the file and absolute after
+ * loading. Secrets never stand in the file: a profile names a file or a variable of the worker's
+ * environment.
  *
  * Owner: who loaded it; any thread may read it.
  */
@@ -22,7 +23,12 @@
 #include <stdint.h>
 
 enum log_kind { LOG_KIND_local, LOG_KIND_kafka };
-enum executor_kind { EXECUTOR_KIND_exec, EXECUTOR_KIND_child, EXECUTOR_KIND_agent, EXECUTOR_KIND_callback };
+enum executor_kind {
+    EXECUTOR_KIND_exec,
+    EXECUTOR_KIND_child,
+    EXECUTOR_KIND_agent,
+    EXECUTOR_KIND_callback
+};
 enum cut_off { CUT_OFF_kill, CUT_OFF_keep };
 
 /* Where a value of an executor's environment comes from. */
@@ -159,12 +165,13 @@ struct config {
     size_t n_settings;
 };
 
-/* Where the configuration is looked for: explicit path, $BATON_CONFIG, ./baton.yaml, /etc/baton/baton.yaml. */
+/* Where the configuration is looked for: explicit path, $BATON_CONFIG, ./baton.yaml,
+ * /etc/baton/baton.yaml. */
 baton_code config_find(const char *explicit_path, char **ret_path, struct baton_error *err);
 
 /*
- * Loads and checks. sets: `KEY=VALUE` with dotted keys of the table. On bad_config every finding is a
- * line `file:line:column: text` in *findings (may be NULL), and the first stands in err.
+ * Loads and checks. sets: `KEY=VALUE` with dotted keys of the table. On bad_config every finding is
+ * a line `file:line:column: text` in *findings (may be NULL), and the first stands in err.
  */
 baton_code config_load(const char *path, const char *const *sets, size_t n_sets,
                        struct config **ret_config, struct buf *findings, struct baton_error *err);

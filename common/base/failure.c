@@ -1,4 +1,5 @@
-/* Failure classes and actions from their one table. Called by configuration, executors and settle. */
+/* Failure classes and actions from their one table. Called by configuration, executors and settle.
+ */
 #include "common/base/failure.h"
 
 #include "common/base/check.h"

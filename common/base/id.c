@@ -7,7 +7,14 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { CHAR_LOWER = 1, CHAR_UPPER = 2, CHAR_DIGIT = 4, CHAR_DASH = 8, CHAR_DOT = 16, CHAR_TASK = 32 };
+enum {
+    CHAR_LOWER = 1,
+    CHAR_UPPER = 2,
+    CHAR_DIGIT = 4,
+    CHAR_DASH = 8,
+    CHAR_DOT = 16,
+    CHAR_TASK = 32
+};
 
 static unsigned char_kind(unsigned char c)
 {

@@ -1,8 +1,8 @@
 /*
  * The batch: records that follow from decisions, made one transaction of the log.
  *
- * It carries an offset of every partition number whose state it writes, unchanged if nothing advanced: that
- * offset is what fences a stale owner (protocol rule 12).
+ * It carries an offset of every partition number whose state it writes, unchanged if nothing
+ * advanced: that offset is what fences a stale owner (protocol rule 12).
  *
  * In: the engine's caller, ownership.c  Out: common/log/log.h
  */
@@ -51,7 +51,8 @@ static struct put copy_record(const struct log_record *record)
 {
     struct put put = {*record, malloc(record_size(record))};
     if (put.memory == NULL) {
-        /* A decision that cannot be written down cannot be skipped either: stop, the log has all. */
+        /* A decision that cannot be written down cannot be skipped either: stop, the log has all.
+         */
         check_failed("allocation", "a record of a batch", __FILE__, __LINE__);
     }
     struct log_header *headers = put.memory;
@@ -195,7 +196,8 @@ static enum engine_result start_over(struct engine *engine)
     return ENGINE_START_OVER;
 }
 
-/* A producer that is fenced again and again has a twin that the group does not tell of: one of them must go. */
+/* A producer that is fenced again and again has a twin that the group does not tell of: one of them
+ * must go. */
 static bool fenced_too_often(struct engine *engine)
 {
     const struct mono_ms now = mono_now();
@@ -277,7 +279,8 @@ baton_code batch_commit(struct engine *engine, enum engine_result *ret_result, i
     }
     if (rc == BATON_OK && result.verdict == LOG_VERDICT_fenced && fenced_too_often(engine)) {
         rc = baton_fail(err, BATON_E_twin,
-                        "worker %s of group %s was fenced %d times within a minute: another process writes under "
+                        "worker %s of group %s was fenced %d times within a minute: another "
+                        "process writes under "
                         "its id; stop one of them, or give it another --id",
                         engine->spec.worker, engine->spec.group, FENCES_MAX);
     } else if (rc == BATON_OK) {

@@ -1,6 +1,7 @@
 /*
  * The engine's life and the order of its events.
- * In: worker/worker.c  Out: common/engine/ownership.c, common/engine/intake.c, common/engine/batch.c
+ * In: worker/worker.c  Out: common/engine/ownership.c, common/engine/intake.c,
+ * common/engine/batch.c
  */
 #include "common/engine/internal.h"
 
@@ -68,13 +69,14 @@ void engine_close(struct engine *engine, bool leave_group, int64_t timeout_ms)
 void engine_pause(struct engine *engine, baton_code code, const struct baton_error *err,
                   const char *what)
 {
-    engine->pause_ms = engine->pause_ms == 0                ? RETRY_FIRST_MS
+    engine->pause_ms = engine->pause_ms == 0                  ? RETRY_FIRST_MS
                        : engine->pause_ms * 2 < RETRY_LAST_MS ? engine->pause_ms * 2
                                                               : RETRY_LAST_MS;
     engine->pause_until.v = mono_now().v + engine->pause_ms;
     engine->work = true;
-    diag_limited(&engine->limit, DIAG_warn, "engine.waits", D_TEXT("for", what), D_CODE("code", code),
-                 D_TEXT("error", err != NULL ? err->text : ""), D_INT("ms", engine->pause_ms));
+    diag_limited(&engine->limit, DIAG_warn, "engine.waits", D_TEXT("for", what),
+                 D_CODE("code", code), D_TEXT("error", err != NULL ? err->text : ""),
+                 D_INT("ms", engine->pause_ms));
 }
 
 /* An error that passes by itself: wait and try again; others are the caller's. */
@@ -192,8 +194,8 @@ static bool woken(const struct engine *engine)
     return fd.fd >= 0 && poll(&fd, 1, 0) == 1;
 }
 
-static baton_code next_between(struct engine *engine, struct engine_event *ret_event, bool *ret_given,
-                               struct mono_ms until, struct baton_error *err)
+static baton_code next_between(struct engine *engine, struct engine_event *ret_event,
+                               bool *ret_given, struct mono_ms until, struct baton_error *err)
 {
     bool work = false;
     baton_code rc = ownership_poll(engine, ret_event, ret_given, err);
@@ -218,7 +220,8 @@ static baton_code next_between(struct engine *engine, struct engine_event *ret_e
         return BATON_OK;
     }
     rc = ownership_restore(engine, ret_event, ret_given, err);
-    rc = forgive(engine, rc == BATON_E_timed_out ? BATON_E_service_unavailable : rc, err, "restore");
+    rc =
+        forgive(engine, rc == BATON_E_timed_out ? BATON_E_service_unavailable : rc, err, "restore");
     if (rc != BATON_OK || *ret_given || engine->pause_until.v > mono_now().v) {
         return rc;
     }

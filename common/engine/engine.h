@@ -1,18 +1,19 @@
 /*
- * The engine: consume, decide, commit. Worker and coordinator share it (DESIGN section 4, ENGINE.md).
+ * The engine: consume, decide, commit. Worker and coordinator share it (DESIGN section 4,
+ * ENGINE.md).
  *
  * It is called and never calls: engine_next gives one event, the caller folds and decides into the
- * batch, engine_commit makes the batch one transaction of the log. The engine keeps the protocol rules that
- * concern membership, restore, ownership, offsets and commits; the caller keeps those of its records.
+ * batch, engine_commit makes the batch one transaction of the log. The engine keeps the protocol
+ * rules that concern membership, restore, ownership, offsets and commits; the caller keeps those of
+ * its records.
  *
- * The order of events is fixed. Between rounds: assignment events (restoring, fold, assigned, moved)
- * and mail. A round is
- *     ENGINE_tick       fold the last commit into the store, record ends, start executors, decide what is due
- *     ENGINE_control    records of the second input, all there are (bounded)
- *     ENGINE_record     records of the first input, as many as the caller has capacity for
+ * The order of events is fixed. Between rounds: assignment events (restoring, fold, assigned,
+ * moved) and mail. A round is ENGINE_tick       fold the last commit into the store, record ends,
+ * start executors, decide what is due ENGINE_control    records of the second input, all there are
+ * (bounded) ENGINE_record     records of the first input, as many as the caller has capacity for
  *     ENGINE_round      call engine_commit
- * A record counts as taken in when engine_take was called for it: its offset moves with the batch. One that
- * was not taken is given again in the next round.
+ * A record counts as taken in when engine_take was called for it: its offset moves with the batch.
+ * One that was not taken is given again in the next round.
  *
  * Thread: one, the caller's; verification runs on helper threads inside engine_next.
  */
@@ -47,7 +48,7 @@ struct engine_spec {
     struct receiver receiver; /* for the proofs of both inputs; trust is set by engine_trust */
     int verify_threads;       /* helpers beside the engine; 0: verify on the engine's thread */
     struct mailbox *mail;     /* of executors; borrowed */
-    int wake_fd;              /* readable: the caller has something to say (ENGINE_wake); -1: none */
+    int wake_fd; /* readable: the caller has something to say (ENGINE_wake); -1: none */
 };
 
 enum engine_event_kind {
@@ -57,7 +58,8 @@ enum engine_event_kind {
     ENGINE_restoring, /* a partition was assigned: answer with engine_restore_from */
     ENGINE_fold,      /* records of the state topic, to be folded; owner's notes too */
     ENGINE_assigned,  /* restored, and the owner record is committed: decide about what is open */
-    ENGINE_moved,     /* partitions are going (or gone, `lost`): nothing of them may be decided any more */
+    ENGINE_moved, /* partitions are going (or gone, `lost`): nothing of them may be decided any more
+                   */
     ENGINE_tick,
     ENGINE_control,
     ENGINE_record,
@@ -66,18 +68,18 @@ enum engine_event_kind {
 
 struct engine_event {
     enum engine_event_kind kind;
-    int32_t partition;              /* restoring, fold, assigned, control, record */
-    void *mail;                     /* mail */
-    int64_t low;                    /* restoring: first offset of the state topic */
-    int64_t high;                   /* restoring: its end */
+    int32_t partition;                /* restoring, fold, assigned, control, record */
+    void *mail;                       /* mail */
+    int64_t low;                      /* restoring: first offset of the state topic */
+    int64_t high;                     /* restoring: its end */
     const struct log_record *records; /* fold */
     size_t n_records;
-    int64_t next;                   /* fold: checkpoint once these are folded */
-    const int32_t *moved;           /* moved: partitions */
+    int64_t next;         /* fold: checkpoint once these are folded */
+    const int32_t *moved; /* moved: partitions */
     size_t n_moved;
-    bool lost;                      /* moved: the session is over, others may run already */
+    bool lost;                       /* moved: the session is over, others may run already */
     const struct log_record *record; /* control, record: the bytes as they came */
-    struct receipt *receipt;        /* control, record: its judgement; record only of the right kind */
+    struct receipt *receipt; /* control, record: its judgement; record only of the right kind */
 };
 
 /* Joins the group. Errors: those of log_member_open. */
@@ -86,25 +88,25 @@ baton_code engine_open(const struct engine_spec *spec, struct engine **ret_engin
 /* Leaves (DESIGN "A clean stop"): leave_group gives the partitions away at once. */
 void engine_close(struct engine *engine, bool leave_group, int64_t timeout_ms);
 
-/* Who is trusted, for receipts from now on; borrowed until it is replaced. What is buffered is judged
- * again, so the one before it may be freed. */
+/* Who is trusted, for receipts from now on; borrowed until it is replaced. What is buffered is
+ * judged again, so the one before it may be freed. */
 void engine_trust(struct engine *engine, const struct trust *trust);
 
 /*
- * The next event; waits at most until `until` (and not at all inside a round). What the event points to
- * lives until the next call. Errors: twin, store_failed and others that end the worker; service_unavailable
- * is not one of them: the engine waits and tries again.
+ * The next event; waits at most until `until` (and not at all inside a round). What the event
+ * points to lives until the next call. Errors: twin, store_failed and others that end the worker;
+ * service_unavailable is not one of them: the engine waits and tries again.
  */
 baton_code engine_next(struct engine *engine, struct mono_ms until, struct engine_event *ret_event,
                        struct baton_error *err);
 
 /* ---- answers ---- */
 
-/* ENGINE_restoring: where the store's image of this partition ends; LOG_OFFSET_NONE: read it whole. A value
- * outside of what is there is refused (contract): the caller has dropped its image then. */
+/* ENGINE_restoring: where the store's image of this partition ends; LOG_OFFSET_NONE: read it whole.
+ * A value outside of what is there is refused (contract): the caller has dropped its image then. */
 void engine_restore_from(struct engine *engine, int64_t next);
-/* The store could not take what was read (a full disk, say): wait, then restore every partition again; the batch is
- * dropped. */
+/* The store could not take what was read (a full disk, say): wait, then restore every partition
+ * again; the batch is dropped. */
 void engine_restore_again(struct engine *engine, baton_code code, const struct baton_error *err);
 /* How many records of the first input the caller can take this round (set it at ENGINE_tick). */
 void engine_capacity(struct engine *engine, size_t records);
@@ -120,11 +122,12 @@ void engine_stop_taking(struct engine *engine);
 /* ---- the batch ---- */
 
 /*
- * Adds a record to the batch; key, value and headers are copied. For the state topic the partition is given,
- * for others LOG_PARTITION_BY_KEY. Returns its index, for engine_offset.
+ * Adds a record to the batch; key, value and headers are copied. For the state topic the partition
+ * is given, for others LOG_PARTITION_BY_KEY. Returns its index, for engine_offset.
  */
 size_t engine_put(struct engine *engine, const struct log_record *record);
-/* The record of the present event is taken in: its offset moves with this batch (protocol rule 17). */
+/* The record of the present event is taken in: its offset moves with this batch (protocol rule 17).
+ */
 void engine_take(struct engine *engine);
 /* Is this partition ours and restored, so that the batch may write its state? */
 bool engine_owns(const struct engine *engine, int32_t partition);
@@ -142,9 +145,9 @@ enum engine_result {
 };
 
 /*
- * Commits the batch with an offset of every partition whose state it writes. A record that aborts it (too large,
- * topic missing) makes its topic unavailable for 30 s: *ret_culprit is its index or -1. The batch is empty afterwards,
- * but engine_offset answers until the next engine_put.
+ * Commits the batch with an offset of every partition whose state it writes. A record that aborts
+ * it (too large, topic missing) makes its topic unavailable for 30 s: *ret_culprit is its index or
+ * -1. The batch is empty afterwards, but engine_offset answers until the next engine_put.
  */
 baton_code engine_commit(struct engine *engine, enum engine_result *ret_result,
                          int64_t *ret_culprit, struct baton_error *err);
@@ -153,11 +156,13 @@ int64_t engine_offset(const struct engine *engine, size_t index);
 /* Is writing to this topic known to fail just now? (for decisions made anew) *ret_code: why. */
 bool engine_unavailable(const struct engine *engine, const char *topic, baton_code *ret_code);
 
-/* When the membership was last kept alive: how long the caller's thread has not come round. Any thread. */
+/* When the membership was last kept alive: how long the caller's thread has not come round. Any
+ * thread. */
 struct mono_ms engine_polled(const struct engine *engine);
 /* Every partition that is ours, and how many. */
 size_t engine_partitions(const struct engine *engine, int32_t *ret_partitions);
-/* Deletes what lies below the committed offsets of both inputs (once a minute; failures are logged). */
+/* Deletes what lies below the committed offsets of both inputs (once a minute; failures are
+ * logged). */
 void engine_trim(struct engine *engine);
 
 #endif

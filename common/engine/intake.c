@@ -1,8 +1,8 @@
 /*
  * Intake: what the inputs hold, from bytes to judged records, and how far it was taken.
  *
- * A chunk of a partition is fetched when the one before it is wholly in committed batches, so that a dropped
- * batch only means giving the same records again. What is not fetched stays in the log.
+ * A chunk of a partition is fetched when the one before it is wholly in committed batches, so that
+ * a dropped batch only means giving the same records again. What is not fetched stays in the log.
  *
  * In: common/engine/engine.c  Out: common/record/receipt.c
  */
@@ -54,15 +54,16 @@ static baton_code fetch_feed(struct engine *engine, int32_t number, int input, s
     struct feed *feed = &engine->parts[number].feeds[input];
 
     feed_empty(feed);
-    baton_code rc = log_member_fetch(engine->member, input, number, max, FETCH_BYTES_MAX,
-                                     &feed->batch, err);
+    baton_code rc =
+        log_member_fetch(engine->member, input, number, max, FETCH_BYTES_MAX, &feed->batch, err);
     if (rc != BATON_OK) {
         feed->batch.count = 0;
         return rc;
     }
     feed->at_end = feed->batch.at_end;
     if (feed->batch.count == 0) {
-        /* An end that lies behind what was taken (markers, trimmed records): it is committed, too. */
+        /* An end that lies behind what was taken (markers, trimmed records): it is committed, too.
+         */
         if (feed->batch.next_offset > feed->taken) {
             feed->taken = feed->batch.next_offset;
             engine->parts[number].in_batch = true;
@@ -203,8 +204,8 @@ static void judge_again(struct engine *engine, struct feed *feed, int input, siz
     }
 }
 
-/* The batch was dropped: what it took is given again, judged again (the caller may have taken the turns
- * out of its receipts). */
+/* The batch was dropped: what it took is given again, judged again (the caller may have taken the
+ * turns out of its receipts). */
 void intake_rewind(struct engine *engine)
 {
     for (size_t p = 0; p < LOG_PARTITIONS_MAX; p++) {

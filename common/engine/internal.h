@@ -15,8 +15,8 @@
 #define UNAVAILABLE_MAX 16
 #define RETRY_FIRST_MS 100 /* the log cannot be reached: first wait, doubled up to the last */
 #define RETRY_LAST_MS 5000
-#define PATIENCE_MS 50   /* after a round that took nothing, although it was given something */
-#define FENCES_MAX 5         /* so often within a minute: two processes fence each other in turn */
+#define PATIENCE_MS 50 /* after a round that took nothing, although it was given something */
+#define FENCES_MAX 5   /* so often within a minute: two processes fence each other in turn */
 #define FENCES_WITHIN_MS 60000
 #define EOF_IDLE_MS 1000 /* an end that was reached is committed alone after so long */
 
@@ -77,17 +77,17 @@ struct engine {
     int32_t moved[LOG_PARTITIONS_MAX];
 
     enum phase phase;
-    bool work;     /* something happened that a round should look at */
-    bool postponed; /* a record of this round was not taken */
-    bool renew;    /* a new producer is needed before anything is restored */
-    bool stopping; /* the first input is not read any more */
+    bool work;              /* something happened that a round should look at */
+    bool postponed;         /* a record of this round was not taken */
+    bool renew;             /* a new producer is needed before anything is restored */
+    bool stopping;          /* the first input is not read any more */
     atomic_llong polled_at; /* monotonic ms of the last poll of the member */
-    bool joined;   /* the group has answered once, if only with no partition */
+    bool joined;            /* the group has answered once, if only with no partition */
     size_t capacity;
-    size_t given;        /* records of the first input in this round */
-    int32_t next_part;   /* fairness: where the round begins */
-    int32_t event_part;  /* of the present event */
-    int event_input;     /* of the present event; -1: no record */
+    size_t given;       /* records of the first input in this round */
+    int32_t next_part;  /* fairness: where the round begins */
+    int32_t event_part; /* of the present event */
+    int event_input;    /* of the present event; -1: no record */
     bool event_taken;
     struct log_batch restore_batch;
 
@@ -98,7 +98,7 @@ struct engine {
     size_t n_offsets;
     bool committed;
 
-    struct mono_ms patience;    /* what was not taken is not given again before */
+    struct mono_ms patience;              /* what was not taken is not given again before */
     struct mono_ms fenced_at[FENCES_MAX]; /* the last times, in a ring */
     size_t n_fenced;
     struct mono_ms pause_until; /* the log could not be reached */

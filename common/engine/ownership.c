@@ -1,11 +1,12 @@
 /*
- * Ownership: what the group says, and the restore of every partition that comes (protocol rules 5 to 8).
+ * Ownership: what the group says, and the restore of every partition that comes (protocol rules 5
+ * to 8).
  *
  *   waiting -> asked -> restoring -> read -> restored -> owned
  *
- * Order of a restore: stable committed offsets of both inputs in one call (the low watermark where there
- * are none), then the end of the state topic (its high watermark), then it is read up to there, then the owner
- * record is committed with unchanged offsets. Nothing is decided before.
+ * Order of a restore: stable committed offsets of both inputs in one call (the low watermark where
+ * there are none), then the end of the state topic (its high watermark), then it is read up to
+ * there, then the owner record is committed with unchanged offsets. Nothing is decided before.
  *
  * In: common/engine/engine.c  Out: common/log/log.h
  */
@@ -73,7 +74,8 @@ baton_code ownership_poll(struct engine *engine, struct engine_event *ret_event,
         FAULT_POINT(revoke);
         all_gone(engine, event.kind == LOG_EVENT_lost, ret_event);
         diag_line(DIAG_info, "engine.moved", D_TEXT("group", engine->spec.group),
-                  D_BOOL("lost", ret_event->lost), D_INT("partitions", (int64_t)ret_event->n_moved));
+                  D_BOOL("lost", ret_event->lost),
+                  D_INT("partitions", (int64_t)ret_event->n_moved));
         *ret_given = true;
         break;
     }
@@ -150,7 +152,8 @@ static void fence_owner(struct engine *engine, int32_t number)
     int64_t high = 0;
     struct baton_error err = {BATON_OK, ""};
 
-    if (log_watermarks(engine->spec.log, engine->spec.state, number, &low, &high, &err) != BATON_OK ||
+    if (log_watermarks(engine->spec.log, engine->spec.state, number, &low, &high, &err) !=
+            BATON_OK ||
         !newest_owner(engine, number, high, worker, sizeof(worker)) ||
         strcmp(worker, engine->spec.worker) == 0) {
         return;
@@ -174,7 +177,8 @@ static baton_code learn_offsets(struct engine *engine, struct baton_error *err)
             numbers[n++] = p;
         }
     }
-    baton_code rc = log_member_committed(engine->member, numbers, n, COMMITTED_TIMEOUT_MS, offsets, err);
+    baton_code rc =
+        log_member_committed(engine->member, numbers, n, COMMITTED_TIMEOUT_MS, offsets, err);
     if (rc == BATON_E_timed_out) {
         fence_owner(engine, numbers[0]);
     }
@@ -183,8 +187,8 @@ static baton_code learn_offsets(struct engine *engine, struct baton_error *err)
         for (int input = 0; rc == BATON_OK && input < LOG_INPUTS; input++) {
             int64_t low = 0;
             int64_t high = 0;
-            rc = log_watermarks(engine->spec.log, engine->spec.inputs[input], numbers[i], &low, &high,
-                                err);
+            rc = log_watermarks(engine->spec.log, engine->spec.inputs[input], numbers[i], &low,
+                                &high, err);
             /* Where the group has no offset, the low watermark stands for it and is sent. Never
              * below what is there: trimmed records are gone. */
             int64_t at = offsets[input][i] < low ? low : offsets[input][i];
@@ -296,8 +300,8 @@ static baton_code give_assigned(struct engine *engine, struct part *part, int32_
                                 struct engine_event *ret_event, struct baton_error *err)
 {
     for (int input = 0; input < LOG_INPUTS; input++) {
-        baton_code rc = log_member_seek(engine->member, input, number,
-                                        part->feeds[input].committed, err);
+        baton_code rc =
+            log_member_seek(engine->member, input, number, part->feeds[input].committed, err);
         if (rc != BATON_OK) {
             return rc;
         }

@@ -1,7 +1,7 @@
 /*
  * Judging records on several cores: proofs are the dearest part of a turn (one Ed25519 verification
- * costs more than all its SQLite work), so a fetched chunk is spread over helper threads while the engine's
- * thread takes its share and waits. No record is judged after the call has returned.
+ * costs more than all its SQLite work), so a fetched chunk is spread over helper threads while the
+ * engine's thread takes its share and waits. No record is judged after the call has returned.
  */
 #ifndef BATON_COMMON_ENGINE_VERIFY_H
 #define BATON_COMMON_ENGINE_VERIFY_H

@@ -83,7 +83,8 @@ baton_code log_create(const struct config *config, struct baton_error *err);
 const char *log_driver(const struct log *log);
 /* Does a compacted topic hold one record of a key at any time, or older ones for a while, too? */
 bool log_replaces_keys(const struct log *log);
-/* Identity of the cluster (local: of the file), so that a checkpoint of another one is recognised. */
+/* Identity of the cluster (local: of the file), so that a checkpoint of another one is recognised.
+ */
 const char *log_cluster(const struct log *log);
 
 /* ---- topics ---- */
@@ -127,10 +128,10 @@ baton_code log_publisher_open(struct log *log, struct log_publisher **ret_publis
                               struct baton_error *err);
 void log_publisher_close(struct log_publisher *publisher);
 /*
- * Publishes count records, in order for each partition, and waits at most timeout_ms. Sets partition,
- * offset and `at` of each. After a failure any prefix may be in the log: repeating is the caller's
- * right (ids make it harmless). Codes: topic_missing, record_too_large, publish_failed, timed_out,
- * invalid_request (no key on a compacted topic, too many headers).
+ * Publishes count records, in order for each partition, and waits at most timeout_ms. Sets
+ * partition, offset and `at` of each. After a failure any prefix may be in the log: repeating is
+ * the caller's right (ids make it harmless). Codes: topic_missing, record_too_large,
+ * publish_failed, timed_out, invalid_request (no key on a compacted topic, too many headers).
  */
 baton_code log_publish(struct log_publisher *publisher, struct log_record *records, size_t count,
                        int64_t timeout_ms, struct baton_error *err);
@@ -196,16 +197,16 @@ struct log_event {
 /* Becomes readable when log_member_poll or log_member_fetch may have something. */
 int log_member_fd(const struct log_member *member);
 /*
- * Never waits. Keeps the membership alive: call it at least every heartbeat. Every assignment change
- * is revoked/lost (of all that was assigned) and then assigned (of all that is), eager protocol. What the
- * caller must do before others get the partitions it does between `revoked` and the next poll.
- * Errors: twin (a newer process has this worker id: exit).
+ * Never waits. Keeps the membership alive: call it at least every heartbeat. Every assignment
+ * change is revoked/lost (of all that was assigned) and then assigned (of all that is), eager
+ * protocol. What the caller must do before others get the partitions it does between `revoked` and
+ * the next poll. Errors: twin (a newer process has this worker id: exit).
  */
 baton_code log_member_poll(struct log_member *member, struct log_event *ret_event,
                            struct baton_error *err);
 /*
- * Committed offsets of both inputs, stable: waits (timed_out) while a transaction that moves them is
- * open. offsets[input][i] belongs to partitions[i]; LOG_OFFSET_NONE where the group has none.
+ * Committed offsets of both inputs, stable: waits (timed_out) while a transaction that moves them
+ * is open. offsets[input][i] belongs to partitions[i]; LOG_OFFSET_NONE where the group has none.
  */
 baton_code log_member_committed(struct log_member *member, const int32_t *partitions, size_t count,
                                 int64_t timeout_ms, int64_t (*ret_offsets)[LOG_PARTITIONS_MAX],
@@ -214,9 +215,9 @@ baton_code log_member_committed(struct log_member *member, const int32_t *partit
 baton_code log_member_seek(struct log_member *member, int input, int32_t partition, int64_t offset,
                            struct baton_error *err);
 /*
- * Takes at most max records (about bytes_max bytes, at least one record) of a partition's own queue;
- * never waits. What is not fetched stays in the log: that is the back-pressure. What came after the
- * last log_member_poll may not be seen; the descriptor is readable then.
+ * Takes at most max records (about bytes_max bytes, at least one record) of a partition's own
+ * queue; never waits. What is not fetched stays in the log: that is the back-pressure. What came
+ * after the last log_member_poll may not be seen; the descriptor is readable then.
  */
 baton_code log_member_fetch(struct log_member *member, int input, int32_t partition, size_t max,
                             size_t bytes_max, struct log_batch *batch, struct baton_error *err);
@@ -237,16 +238,17 @@ struct log_txn {
 
 enum log_verdict {
     LOG_VERDICT_committed, /* offsets of the records are set */
-    LOG_VERDICT_aborted,   /* nothing happened; code and `culprit` say why: decide again without it */
-    LOG_VERDICT_lost,      /* the assignment is not ours any more: drop every decision */
-    LOG_VERDICT_fenced,    /* another producer has our id: poll the member, then log_member_renew */
-    LOG_VERDICT_unknown,   /* neither success nor failure: repeat the same call, or renew and restore */
+    LOG_VERDICT_aborted, /* nothing happened; code and `culprit` say why: decide again without it */
+    LOG_VERDICT_lost,    /* the assignment is not ours any more: drop every decision */
+    LOG_VERDICT_fenced,  /* another producer has our id: poll the member, then log_member_renew */
+    LOG_VERDICT_unknown, /* neither success nor failure: repeat the same call, or renew and restore
+                          */
 };
 
 struct log_commit_result {
     enum log_verdict verdict;
-    baton_code code;  /* aborted: why */
-    int64_t culprit;  /* aborted: index of the record that caused it, or -1 */
+    baton_code code; /* aborted: why */
+    int64_t culprit; /* aborted: index of the record that caused it, or -1 */
 };
 
 /*

@@ -28,7 +28,7 @@ enum control_kind { CONTROLS(CONTROL_ENUM) CONTROL_COUNT };
 
 struct control {
     enum control_kind kind;
-    struct plain_id id; /* random; answers name it */
+    struct plain_id id;     /* random; answers name it */
     struct turn_id turn_id; /* "" for pause and resume */
     struct wall_ms at;
     char *reason;         /* cancel, pause, resume */

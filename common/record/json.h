@@ -5,8 +5,8 @@
  * bytes, loses integers above 2^53 and folds case when it looks keys up (measured, 1.7.15). So the
  * validator sees the same buffer first and refuses all of that; cJSON is touched in json.c only.
  *
- * A document borrows nothing: it may outlive the bytes, except for json_span, which points into them.
- * Values live as long as their document. Any thread, one at a time for each document.
+ * A document borrows nothing: it may outlive the bytes, except for json_span, which points into
+ * them. Values live as long as their document. Any thread, one at a time for each document.
  */
 #ifndef BATON_RECORD_JSON_H
 #define BATON_RECORD_JSON_H
@@ -30,10 +30,10 @@ struct json_span {
 };
 
 /*
- * One JSON value over exactly these bytes: UTF-8, no BOM, no escaped NUL, no duplicate key in any object,
- * integers only (-2^53..2^53, no fraction, no exponent, no "-0"), depth at most depth_max, nothing
- * behind it. Errors: invalid_envelope (err says what, with line and column), record_too_large
- * (more than bytes_max), no_memory.
+ * One JSON value over exactly these bytes: UTF-8, no BOM, no escaped NUL, no duplicate key in any
+ * object, integers only (-2^53..2^53, no fraction, no exponent, no "-0"), depth at most depth_max,
+ * nothing behind it. Errors: invalid_envelope (err says what, with line and column),
+ * record_too_large (more than bytes_max), no_memory.
  */
 baton_code json_parse(const char *bytes, size_t len, size_t bytes_max, int depth_max,
                       struct json_doc **ret_doc, struct baton_error *err);

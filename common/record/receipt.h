@@ -1,9 +1,11 @@
 /*
- * On receipt: from the bytes of a record to something that may change something (RECORD.md section 3).
+ * On receipt: from the bytes of a record to something that may change something (RECORD.md section
+ * 3).
  *
- * In this order, over one buffer: size, headers, key ids known, signatures, strict JSON, schema, id and
- * origin, rights of the origin and of each hop, addressed to me, partition of the key, time. What the log
- * knows and whether the role is served come after it, in the engine's caller. Nothing unproven gets further.
+ * In this order, over one buffer: size, headers, key ids known, signatures, strict JSON, schema, id
+ * and origin, rights of the origin and of each hop, addressed to me, partition of the key, time.
+ * What the log knows and whether the role is served come after it, in the engine's caller. Nothing
+ * unproven gets further.
  *
  * Pure: no store, no log, no clock. Any thread; a receipt belongs to one at a time.
  */
@@ -29,15 +31,15 @@ struct receiver {
 };
 
 struct receipt {
-    baton_code code; /* ok, or why the record is rejected */
-    char note[200];  /* what exactly, one line, for the dead letter and the log */
-    bool proven;     /* proof verified, or proof: off */
-    struct turn *turn;          /* handoff: present when code is ok */
-    struct control *control;    /* control record: present when code is ok */
+    baton_code code;         /* ok, or why the record is rejected */
+    char note[200];          /* what exactly, one line, for the dead letter and the log */
+    bool proven;             /* proof verified, or proof: off */
+    struct turn *turn;       /* handoff: present when code is ok */
+    struct control *control; /* control record: present when code is ok */
     /* Borrowed from the receiver's trust; NULL with proof: off and an unknown key. */
     const struct trust_principal *signer;
-    struct key_id key_id;       /* "" where unsigned */
-    char *signature;            /* value of baton-sig; NULL where unsigned */
+    struct key_id key_id; /* "" where unsigned */
+    char *signature;      /* value of baton-sig; NULL where unsigned */
     struct pass passes[PASSES_MAX];
     size_t n_passes;
     int attempt; /* of the last pass, or 1, 0, 0, 0 */
@@ -50,13 +52,14 @@ struct receipt {
 };
 void receipt_done(struct receipt *receipt);
 
-/* Judges a record of the handoff topic. *ret_receipt is filled in any case; its code is returned. */
+/* Judges a record of the handoff topic. *ret_receipt is filled in any case; its code is returned.
+ */
 baton_code receipt_handoff(const struct receiver *receiver, const struct log_record *record,
                            struct receipt *ret_receipt);
 /*
- * Judges a record of the control topic: proof, form, partition, and that its signer may send this kind to
- * this service (cancel: also a possible origin of the turn; the turn itself is judged by the caller). The service's
- * own key for renew and report.
+ * Judges a record of the control topic: proof, form, partition, and that its signer may send this
+ * kind to this service (cancel: also a possible origin of the turn; the turn itself is judged by
+ * the caller). The service's own key for renew and report.
  */
 baton_code receipt_control(const struct receiver *receiver, const struct log_record *record,
                            struct receipt *ret_receipt);
@@ -70,9 +73,9 @@ baton_code receipt_stored(const struct receiver *receiver, const char *turn_id, 
                           struct receipt *ret_receipt);
 
 /*
- * May the signer of a cancel end this turn? Its origin may, and who operates the service of its birth
- * or this one. To be asked for every cancel that receipt_control let through, once the turn is known.
- * With proof: off everybody may.
+ * May the signer of a cancel end this turn? Its origin may, and who operates the service of its
+ * birth or this one. To be asked for every cancel that receipt_control let through, once the turn
+ * is known. With proof: off everybody may.
  */
 bool receipt_may_cancel(const struct receiver *receiver, const struct receipt *receipt,
                         const char *origin, const char *born);

@@ -1,6 +1,6 @@
 /*
- * A private key in use: signs the records of one principal. Loaded once at start, never printed, never
- * logged; its memory is cleansed. Const after loading: any thread may sign with it.
+ * A private key in use: signs the records of one principal. Loaded once at start, never printed,
+ * never logged; its memory is cleansed. Const after loading: any thread may sign with it.
  */
 #ifndef BATON_RECORD_SIGNER_H
 #define BATON_RECORD_SIGNER_H
@@ -22,8 +22,8 @@ struct signer;
 
 /*
  * The newest private key of a principal in the folder of keys. Refuses unsafe files before anything
- * else (key_unsafe). unauthenticated: there is none; err names the command that makes one. A key with
- * passphrase asks on the terminal, and is refused when unattended.
+ * else (key_unsafe). unauthenticated: there is none; err names the command that makes one. A key
+ * with passphrase asks on the terminal, and is refused when unattended.
  */
 baton_code signer_load(const char *keys_dir, const char *principal, struct signer **ret_signer,
                        struct baton_error *err);
@@ -31,7 +31,8 @@ void signer_free(struct signer *signer);
 const char *signer_principal(const struct signer *signer);
 struct key_id signer_key_id(const struct signer *signer);
 
-/* Signs a record (RECORD.md section 2, "One proof for everything"). statement is NULL but for a pass. */
+/* Signs a record (RECORD.md section 2, "One proof for everything"). statement is NULL but for a
+ * pass. */
 baton_code signer_sign(const struct signer *signer, const char *fleet, enum proof_class class,
                        const void *key, size_t key_len, const char *statement,
                        const struct digest *digest, struct proof_text *ret_proof,

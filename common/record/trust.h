@@ -1,8 +1,8 @@
 /*
  * The trust folder: who is who, with which public keys and rights (RECORD.md section 4).
  *
- * A struct trust is const after loading: any thread may use it until it is freed. Reloading makes a new
- * one. All findings are reported at once.
+ * A struct trust is const after loading: any thread may use it until it is freed. Reloading makes a
+ * new one. All findings are reported at once.
  */
 #ifndef BATON_RECORD_TRUST_H
 #define BATON_RECORD_TRUST_H
@@ -32,7 +32,8 @@ struct trust_principal;
 
 enum principal_kind { PRINCIPAL_service, PRINCIPAL_program, PRINCIPAL_person };
 
-/* key_unsafe (owner, permissions), bad_config (findings: one line each), service_unavailable (unreadable). */
+/* key_unsafe (owner, permissions), bad_config (findings: one line each), service_unavailable
+ * (unreadable). */
 baton_code trust_load(const char *dir, struct trust **ret_trust, struct buf *findings,
                       struct baton_error *err);
 /*

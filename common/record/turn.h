@@ -72,15 +72,17 @@ struct turn_draft {
 };
 
 /*
- * Writes the value of a draft and reads it back through turn_parse, so that nothing is published that a
- * worker would refuse. Errors: those of turn_parse, invalid_request for a draft that has no such form.
+ * Writes the value of a draft and reads it back through turn_parse, so that nothing is published
+ * that a worker would refuse. Errors: those of turn_parse, invalid_request for a draft that has no
+ * such form.
  */
 baton_code turn_encode(const struct turn_draft *draft, struct turn **ret_turn,
                        struct baton_error *err);
 
 /*
  * Parses a value: strict JSON, closed schema, id = hash of the identity under the fleet. Checks no
- * proof. Errors: record_too_large, invalid_envelope, schema_unsupported, role_unresolved, no_memory.
+ * proof. Errors: record_too_large, invalid_envelope, schema_unsupported, role_unresolved,
+ * no_memory.
  */
 baton_code turn_parse(const char *fleet, const void *bytes, size_t len, struct turn **ret_turn,
                       struct baton_error *err);

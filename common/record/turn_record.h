@@ -61,8 +61,8 @@ struct turn_record {
     int since; /* first attempt of the present series at this service: tries count from it */
     struct plain_id tried[TURN_TRIED_MAX]; /* profiles that were given up in this series */
     size_t n_tried;
-    struct wall_ms not_before; /* queued: when it may start; 0: at once */
-    int64_t delay_ms;          /* the wait that its writer decided on */
+    struct wall_ms not_before;    /* queued: when it may start; 0: at once */
+    int64_t delay_ms;             /* the wait that its writer decided on */
     struct plain_id lease_worker; /* running: who holds it, else "" */
     struct boot_id lease_boot;
     struct attempt *attempts; /* oldest first, at most TURN_ATTEMPTS_MAX */

@@ -34,7 +34,8 @@ baton_code db_code(int sqlite_result)
 baton_code db_fail(const struct db *db, int sqlite_result, const char *what,
                    struct baton_error *err)
 {
-    const char *text = db->handle != NULL ? sqlite3_errmsg(db->handle) : sqlite3_errstr(sqlite_result);
+    const char *text =
+        db->handle != NULL ? sqlite3_errmsg(db->handle) : sqlite3_errstr(sqlite_result);
     return baton_fail(err, db_code(sqlite_result), "%s: %s: %s (%d)", db->path, what, text,
                       sqlite_result);
 }
@@ -42,9 +43,9 @@ baton_code db_fail(const struct db *db, int sqlite_result, const char *what,
 static baton_code configure(struct db *db, enum db_mode mode, struct baton_error *err)
 {
     /*
-     * Ids are hashes, so their indexes are written everywhere: the cache holds those of some ten thousand turns (it is
-     * only taken as it is needed), and the write-ahead log gathers more of such pages than by default before they go
-     * to the file.
+     * Ids are hashes, so their indexes are written everywhere: the cache holds those of some ten
+     * thousand turns (it is only taken as it is needed), and the write-ahead log gathers more of
+     * such pages than by default before they go to the file.
      */
     static const char settings[] = "PRAGMA synchronous = FULL;"
                                    "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"
@@ -160,7 +161,8 @@ struct stmt db_stmt(struct db *db, int number)
         db->stmts[number] = stmt.s;
         if (stmt.s != NULL) {
             /* Without memory for it, every bind looks its name up. */
-            db->params[number] = calloc((size_t)sqlite3_bind_parameter_count(stmt.s) + 1, sizeof(struct db_param));
+            db->params[number] =
+                calloc((size_t)sqlite3_bind_parameter_count(stmt.s) + 1, sizeof(struct db_param));
         }
     }
     return stmt;

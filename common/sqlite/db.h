@@ -3,8 +3,8 @@
  * parts that touch SQLite (STYLE Q1-Q6).
  *
  * One connection for each thread; nothing here is shared. Statements come from a list made of .sql
- * files (cmake/sql.cmake), are prepared once, bound by name, and reset in the function that stepped them.
- * Callers see codes, never SQLITE_ROW.
+ * files (cmake/sql.cmake), are prepared once, bound by name, and reset in the function that stepped
+ * them. Callers see codes, never SQLITE_ROW.
  */
 #ifndef BATON_COMMON_SQLITE_DB_H
 #define BATON_COMMON_SQLITE_DB_H
@@ -41,15 +41,18 @@ enum db_mode { DB_create, DB_existing, DB_readonly };
  */
 baton_code db_open(struct db *db, const char *path, enum db_mode mode, const char *const *sql,
                    const char *const *names, size_t n_stmts, struct baton_error *err);
-/* Turns the write-ahead log on. This writes into the file, so its owner looks first whether the file is his. */
+/* Turns the write-ahead log on. This writes into the file, so its owner looks first whether the
+ * file is his. */
 baton_code db_use_wal(struct db *db, struct baton_error *err);
 void db_close(struct db *db);
-/* Gives back what only makes the next statements faster (pages of the cache): for who has nothing to do. */
+/* Gives back what only makes the next statements faster (pages of the cache): for who has nothing
+ * to do. */
 void db_rest(struct db *db);
 
 /* The table of SQLite's results: what kind of trouble it is (FIELD F05). */
 baton_code db_code(int sqlite_result);
-/* Sets err from the connection's last error: `<path>: <what>: <SQLite's text>`; returns its code. */
+/* Sets err from the connection's last error: `<path>: <what>: <SQLite's text>`; returns its code.
+ */
 baton_code db_fail(const struct db *db, int sqlite_result, const char *what,
                    struct baton_error *err);
 
@@ -68,7 +71,8 @@ struct stmt {
 };
 
 struct stmt db_stmt(struct db *db, int number);
-/* name: a literal. It is looked up once; bound in the same order each time, a bind costs a comparison of pointers. */
+/* name: a literal. It is looked up once; bound in the same order each time, a bind costs a
+ * comparison of pointers. */
 void stmt_int(struct stmt *stmt, const char *name, int64_t value);
 void stmt_null(struct stmt *stmt, const char *name);
 /* The text or bytes are borrowed until the statement is reset; NULL binds NULL. */
@@ -81,7 +85,8 @@ baton_code stmt_step(struct stmt *stmt, bool *ret_row, struct baton_error *err);
 baton_code stmt_run(struct stmt *stmt, int *ret_changes, struct baton_error *err);
 void stmt_reset(struct stmt *stmt);
 
-/* Columns of the present row, by position in the SELECT. Text and bytes live until the next step. */
+/* Columns of the present row, by position in the SELECT. Text and bytes live until the next step.
+ */
 int64_t stmt_get_int(const struct stmt *stmt, int column);
 bool stmt_get_null(const struct stmt *stmt, int column);
 const char *stmt_get_text(const struct stmt *stmt, int column); /* never NULL */

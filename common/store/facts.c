@@ -78,8 +78,8 @@ baton_code store_end_get(struct store *store, const char *turn_id, int attempt, 
     return rc;
 }
 
-baton_code store_ends(struct store *store, size_t skip, struct recorded_end *ret_ends,
-                      size_t max, size_t *ret_count, struct baton_error *err)
+baton_code store_ends(struct store *store, size_t skip, struct recorded_end *ret_ends, size_t max,
+                      size_t *ret_count, struct baton_error *err)
 {
     bool row = true;
     size_t count = 0;
@@ -104,8 +104,8 @@ baton_code store_ends(struct store *store, size_t skip, struct recorded_end *ret
     return BATON_OK;
 }
 
-baton_code store_end_forget(struct store *store, const char *turn_id, int attempt,
-                            const char *boot, struct baton_error *err)
+baton_code store_end_forget(struct store *store, const char *turn_id, int attempt, const char *boot,
+                            struct baton_error *err)
 {
     struct stmt forget = db_stmt(&store->db, STMT_END_FORGET);
     stmt_text(&forget, ":turn", turn_id);

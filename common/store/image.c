@@ -58,7 +58,8 @@ static void bind_time(struct stmt *stmt, const char *name, struct wall_ms at)
 }
 
 static baton_code put_attempt(struct store *store, int number, const struct turn_record *record,
-                              const struct attempt *attempt, int *ret_changes, struct baton_error *err)
+                              const struct attempt *attempt, int *ret_changes,
+                              struct baton_error *err)
 {
     struct stmt fold = db_stmt(&store->db, number);
     stmt_text(&fold, ":turn", record->id.s);
@@ -88,7 +89,8 @@ static baton_code fold_attempt(struct store *store, const struct turn_record *re
     return rc;
 }
 
-/* A full record has dropped its oldest attempts: an image that still shows one of them live is behind. */
+/* A full record has dropped its oldest attempts: an image that still shows one of them live is
+ * behind. */
 static baton_code forget_attempts(struct store *store, const struct turn_record *record,
                                   struct baton_error *err)
 {
@@ -143,15 +145,17 @@ baton_code store_turn_fold(struct store *store, int32_t partition, int64_t offse
     int changes = 0;
 
     BATON_PRE(store->db.txn != NULL);
-    baton_code rc = put_turn(store, STMT_TURN_MOVE, partition, offset, record, bytes, len, due, &changes, err);
+    baton_code rc =
+        put_turn(store, STMT_TURN_MOVE, partition, offset, record, bytes, len, due, &changes, err);
     const bool known = changes > 0;
     if (rc == BATON_OK && !known) {
         rc = put_turn(store, STMT_TURN_FOLD, partition, offset, record, bytes, len, due, NULL, err);
     }
     if (rc != BATON_OK && sqlite3_extended_errcode(store->db.handle) == SQLITE_CONSTRAINT_TRIGGER) {
-        return baton_fail(err, BATON_E_role_mismatch,
-                          "turn %s: its record in the turn log contradicts the identity in the store",
-                          record->id.s);
+        return baton_fail(
+            err, BATON_E_role_mismatch,
+            "turn %s: its record in the turn log contradicts the identity in the store",
+            record->id.s);
     }
     if (rc == BATON_OK && record->n_attempts == TURN_ATTEMPTS_MAX) {
         rc = forget_attempts(store, record, err);
@@ -173,8 +177,7 @@ baton_code store_turn_forget(struct store *store, const char *turn_id, struct ba
 baton_code store_note_fold(struct store *store, int32_t partition, const char *key,
                            const void *value, size_t len, struct baton_error *err)
 {
-    struct stmt fold =
-        db_stmt(&store->db, value != NULL ? STMT_NOTE_FOLD : STMT_NOTE_FORGET);
+    struct stmt fold = db_stmt(&store->db, value != NULL ? STMT_NOTE_FOLD : STMT_NOTE_FORGET);
     stmt_int(&fold, ":partition", partition);
     stmt_text(&fold, ":key", key);
     if (value != NULL) {

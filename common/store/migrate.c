@@ -1,7 +1,7 @@
 /*
- * Schema versions: forward migrations, one transaction each, and the comparison of the file's schema
- * with the expected text (planted triggers and views are refused).
- * Called by store.c and check.c.
+ * Schema versions: forward migrations, one transaction each, and the comparison of the file's
+ * schema with the expected text (planted triggers and views are refused). Called by store.c and
+ * check.c.
  */
 #include "common/store/internal.h"
 
@@ -36,10 +36,11 @@ baton_code store_version_check(struct db *db, int64_t *ret_version, struct baton
                           "%s: is a database of another program; name another state_dir", db->path);
     }
     if (version > STORE_VERSION) {
-        return baton_fail(err, BATON_E_store_failed,
-                          "%s: was made by a newer Baton (version %lld, this one knows %d); use that "
-                          "program, or move the file away: its turns are read from the log again",
-                          db->path, (long long)version, STORE_VERSION);
+        return baton_fail(
+            err, BATON_E_store_failed,
+            "%s: was made by a newer Baton (version %lld, this one knows %d); use that "
+            "program, or move the file away: its turns are read from the log again",
+            db->path, (long long)version, STORE_VERSION);
     }
     *ret_version = version;
     return BATON_OK;
@@ -106,8 +107,8 @@ baton_code store_schema_check(struct db *db, struct baton_error *err)
     sqlite3 *fresh = NULL;
     baton_code rc = BATON_OK;
 
-    int result = sqlite3_open_v2(":memory:", &fresh,
-                                 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    int result = sqlite3_open_v2(
+        ":memory:", &fresh, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
     for (int i = 0; result == SQLITE_OK && i < STORE_VERSION; i++) {
         result = sqlite3_exec(fresh, *migrations[i], NULL, NULL, NULL);
     }
@@ -118,10 +119,11 @@ baton_code store_schema_check(struct db *db, struct baton_error *err)
         rc = baton_fail(err, BATON_E_store_failed, "%s: its schema cannot be read: %s", db->path,
                         sqlite3_errmsg(db->handle));
     } else if (expected.len != found.len || memcmp(expected.data, found.data, found.len) != 0) {
-        rc = baton_fail(err, BATON_E_store_failed,
-                        "%s: its schema is not Baton's (a changed or planted table, trigger or view); "
-                        "move the file away: its turns are read from the log again",
-                        db->path);
+        rc = baton_fail(
+            err, BATON_E_store_failed,
+            "%s: its schema is not Baton's (a changed or planted table, trigger or view); "
+            "move the file away: its turns are read from the log again",
+            db->path);
     }
     sqlite3_close(fresh);
     buf_done(&expected);

@@ -47,7 +47,8 @@ static baton_code make_folder(const char *dir, struct baton_error *err)
     return BATON_OK;
 }
 
-/* Locks <dir>/store.lock for the life of the process; a second process hears the pid of the first. */
+/* Locks <dir>/store.lock for the life of the process; a second process hears the pid of the first.
+ */
 static baton_code take_lock(const char *dir, int *ret_fd, struct baton_error *err)
 {
     char path[4096];

@@ -1,8 +1,9 @@
 /*
  * The store of one worker: the image of its turn log, and facts (DESIGN section 4).
  *
- * The image is what the log said, up to a checkpoint; a decision is never here before it is in the log.
- * Facts are recorded ends of attempts that ran here. Losing the file costs work, not correctness.
+ * The image is what the log said, up to a checkpoint; a decision is never here before it is in the
+ * log. Facts are recorded ends of attempts that ran here. Losing the file costs work, not
+ * correctness.
  *
  * It belongs to one boot of one worker: a lock file held for life, and a boot id that every write
  * transaction checks (protocol rule 2): `twin` means exit without another effect.
@@ -32,9 +33,9 @@ struct store_owner {
 };
 
 /*
- * Opens or makes <dir>/store.db, 0600 in a folder 0700, and takes it for this boot. An image of another
- * cluster or topic is dropped (the log is read from its start); recorded ends stay.
- * Errors: store_busy (err names the pid that has it), store_failed (foreign, newer, damaged or planted
+ * Opens or makes <dir>/store.db, 0600 in a folder 0700, and takes it for this boot. An image of
+ * another cluster or topic is dropped (the log is read from its start); recorded ends stay. Errors:
+ * store_busy (err names the pid that has it), store_failed (foreign, newer, damaged or planted
  * objects), disk_full.
  */
 baton_code store_open(const char *dir, const struct store_owner *owner, struct store **ret_store,
@@ -42,7 +43,8 @@ baton_code store_open(const char *dir, const struct store_owner *owner, struct s
 void store_close(struct store *store);
 /* Gives memory back: for who has nothing to do. */
 void store_rest(struct store *store);
-/* The boot that had this store before, "" for a new one: what its claims show here had at most started. */
+/* The boot that had this store before, "" for a new one: what its claims show here had at most
+ * started. */
 const char *store_previous_boot(const struct store *store);
 
 /*
@@ -53,8 +55,9 @@ baton_code store_begin(struct store *store, const char *where, struct baton_erro
 baton_code store_commit(struct store *store, struct baton_error *err);
 void store_rollback(struct store *store);
 /*
- * From here to store_look_end, or the next store_begin, reads see one state and take no locks of their own: for those
- * who read much in a row. That it could not begin is ignored: then each read stands for itself.
+ * From here to store_look_end, or the next store_begin, reads see one state and take no locks of
+ * their own: for those who read much in a row. That it could not begin is ignored: then each read
+ * stands for itself.
  */
 void store_look(struct store *store);
 void store_look_end(struct store *store);
@@ -84,8 +87,9 @@ baton_code store_note_fold(struct store *store, int32_t partition, const char *k
                            const void *value, size_t len, struct baton_error *err);
 
 /*
- * The image of a turn. *ret_found false: unknown. The record is parsed from the bytes that the log gave;
- * column_role (may be NULL) is the role of the column, to be compared with the verified bytes.
+ * The image of a turn. *ret_found false: unknown. The record is parsed from the bytes that the log
+ * gave; column_role (may be NULL) is the role of the column, to be compared with the verified
+ * bytes.
  */
 baton_code store_turn_get(struct store *store, const char *turn_id, bool *ret_found,
                           struct turn_record *ret_record, int32_t *ret_partition,
@@ -126,7 +130,8 @@ baton_code store_turns_open(struct store *store, int32_t partition, const char *
                             struct baton_error *err);
 baton_code store_due_set(struct store *store, const char *turn_id, struct mono_ms due,
                          struct baton_error *err);
-/* Queued turns of a partition are due at no time here: it has moved. A new boot begins with all so. */
+/* Queued turns of a partition are due at no time here: it has moved. A new boot begins with all so.
+ */
 baton_code store_dues_clear(struct store *store, int32_t partition, struct baton_error *err);
 /* Closed turns of a partition that ended at or before `before`. */
 baton_code store_turns_ended(struct store *store, int32_t partition, struct wall_ms before,
@@ -157,10 +162,10 @@ baton_code store_end_note(struct store *store, const struct recorded_end *end,
 baton_code store_end_get(struct store *store, const char *turn_id, int attempt, const char *boot,
                          bool *ret_found, struct recorded_end *ret_end, struct baton_error *err);
 /* At most max ends in order of turn ids, without the first `skip`; free each result. */
-baton_code store_ends(struct store *store, size_t skip, struct recorded_end *ret_ends,
-                      size_t max, size_t *ret_count, struct baton_error *err);
-baton_code store_end_forget(struct store *store, const char *turn_id, int attempt,
-                            const char *boot, struct baton_error *err);
+baton_code store_ends(struct store *store, size_t skip, struct recorded_end *ret_ends, size_t max,
+                      size_t *ret_count, struct baton_error *err);
+baton_code store_end_forget(struct store *store, const char *turn_id, int attempt, const char *boot,
+                            struct baton_error *err);
 
 /* ---- people ---- */
 

@@ -1,8 +1,8 @@
 /*
- * The floor: nothing but the SQLite work of turns, through the same functions of store and log and in the same
- * transactions as a worker's rounds, without deciding, executing, proving or copying. What a worker reaches, divided by
- * this, may be compared between machines.
- * In: worker/cmd_bench.c  Out: common/store/store.h, common/log/log.h
+ * The floor: nothing but the SQLite work of turns, through the same functions of store and log and
+ * in the same transactions as a worker's rounds, without deciding, executing, proving or copying.
+ * What a worker reaches, divided by this, may be compared between machines. In: worker/cmd_bench.c
+ * Out: common/store/store.h, common/log/log.h
  */
 #include "worker/bench/bench.h"
 
@@ -33,7 +33,8 @@ struct floor {
     struct buf claimed_bytes;
     struct buf ended_bytes;
     struct log_record records[3 * BATCH];
-    struct turn_id ids[3][BATCH]; /* of the batch that is claimed, the one that runs, the one that has ended */
+    struct turn_id
+        ids[3][BATCH]; /* of the batch that is claimed, the one that runs, the one that has ended */
     char outcome[OUTCOME_BYTES];
 };
 
@@ -46,7 +47,8 @@ static struct turn_id id_of(int64_t number)
     return turn_id_of(hex);
 }
 
-static bool make_record(struct floor *at, struct turn_record *record, enum turn_state state, struct buf *bytes)
+static bool make_record(struct floor *at, struct turn_record *record, enum turn_state state,
+                        struct buf *bytes)
 {
     turn_record_init(record);
     struct attempt *attempt = turn_record_add_attempt(record);
@@ -86,8 +88,8 @@ static bool make_record(struct floor *at, struct turn_record *record, enum turn_
     return buf_ok(bytes);
 }
 
-static void put(struct log_record *record, const struct topic_name *topic, int32_t partition, const struct turn_id *id,
-                const void *value, size_t len)
+static void put(struct log_record *record, const struct topic_name *topic, int32_t partition,
+                const struct turn_id *id, const void *value, size_t len)
 {
     *record = (struct log_record){
         .topic = topic->s,
@@ -99,15 +101,18 @@ static void put(struct log_record *record, const struct topic_name *topic, int32
     };
 }
 
-static baton_code fold(struct floor *at, struct turn_record *record, const struct buf *bytes, const struct turn_id *id,
-                       struct baton_error *err)
+static baton_code fold(struct floor *at, struct turn_record *record, const struct buf *bytes,
+                       const struct turn_id *id, struct baton_error *err)
 {
     record->id = *id;
-    return store_turn_fold(at->store, 0, 1, record, bytes->data, bytes->len, (struct mono_ms){0}, err);
+    return store_turn_fold(at->store, 0, 1, record, bytes->data, bytes->len, (struct mono_ms){0},
+                           err);
 }
 
-/* One transaction of the store: the ends of one batch, the claims of the next, and how those ended. */
-static baton_code store_round(struct floor *at, size_t n_ended, size_t n_running, struct baton_error *err)
+/* One transaction of the store: the ends of one batch, the claims of the next, and how those ended.
+ */
+static baton_code store_round(struct floor *at, size_t n_ended, size_t n_running,
+                              struct baton_error *err)
 {
     baton_code rc = store_begin(at->store, __func__, err);
     for (size_t i = 0; rc == BATON_OK && i < n_ended; i++) {
@@ -116,7 +121,11 @@ static baton_code store_round(struct floor *at, size_t n_ended, size_t n_running
         }
     }
     for (size_t i = 0; rc == BATON_OK && i < n_running; i++) {
-        struct recorded_end end = {.turn = at->ids[1][i], .attempt = 1, .boot = at->boot, .started_at = {1}, .ended_at = {2}};
+        struct recorded_end end = {.turn = at->ids[1][i],
+                                   .attempt = 1,
+                                   .boot = at->boot,
+                                   .started_at = {1},
+                                   .ended_at = {2}};
         end.result = at->outcome + OUTCOME_BYTES - 20; /* as short as a verdict */
         if ((rc = fold(at, &at->claimed, &at->claimed_bytes, &at->ids[1][i], err)) == BATON_OK) {
             rc = store_end_note(at->store, &end, err);
@@ -130,7 +139,8 @@ static baton_code store_round(struct floor *at, size_t n_ended, size_t n_running
 }
 
 /* One transaction of the log: claims, and the ends of what runs with their outcomes. */
-static baton_code log_round(struct floor *at, size_t n_claimed, size_t n_running, struct baton_error *err)
+static baton_code log_round(struct floor *at, size_t n_claimed, size_t n_running,
+                            struct baton_error *err)
 {
     size_t n = 0;
     bool known = false;
@@ -138,14 +148,19 @@ static baton_code log_round(struct floor *at, size_t n_claimed, size_t n_running
     store_look(at->store);
     for (size_t i = 0; rc == BATON_OK && i < n_claimed; i++) {
         rc = store_turn_known(at->store, at->ids[0][i].s, &known, err);
-        put(&at->records[n++], &at->turns, (int32_t)(i % 4), &at->ids[0][i], at->claimed_bytes.data, at->claimed_bytes.len);
+        put(&at->records[n++], &at->turns, (int32_t)(i % 4), &at->ids[0][i], at->claimed_bytes.data,
+            at->claimed_bytes.len);
     }
     store_look_end(at->store);
     for (size_t i = 0; i < n_running; i++) {
-        put(&at->records[n++], &at->turns, (int32_t)(i % 4), &at->ids[1][i], at->ended_bytes.data, at->ended_bytes.len);
-        put(&at->records[n++], &at->outcomes, LOG_PARTITION_BY_KEY, &at->ids[1][i], at->outcome, sizeof(at->outcome));
+        put(&at->records[n++], &at->turns, (int32_t)(i % 4), &at->ids[1][i], at->ended_bytes.data,
+            at->ended_bytes.len);
+        put(&at->records[n++], &at->outcomes, LOG_PARTITION_BY_KEY, &at->ids[1][i], at->outcome,
+            sizeof(at->outcome));
     }
-    return rc == BATON_OK && n > 0 ? log_publish(at->publisher, at->records, n, PUBLISH_TIMEOUT_MS, err) : rc;
+    return rc == BATON_OK && n > 0
+               ? log_publish(at->publisher, at->records, n, PUBLISH_TIMEOUT_MS, err)
+               : rc;
 }
 
 static baton_code run(struct floor *at, int64_t turns, struct baton_error *err)
@@ -185,12 +200,14 @@ static baton_code open_all(struct floor *at, const struct bench_set *set, struct
         (rc = log_publisher_open(at->log, &at->publisher, err)) != BATON_OK) {
         return rc;
     }
-    const struct store_owner owner = {log_cluster(at->log), at->turns.s, BENCH_SERVICE "/bare", at->boot};
+    const struct store_owner owner = {log_cluster(at->log), at->turns.s, BENCH_SERVICE "/bare",
+                                      at->boot};
     snprintf(dir, sizeof(dir), "%s/data/bare", set->dir);
     return store_open(dir, &owner, &at->store, err);
 }
 
-baton_code bench_bare(const struct bench_set *set, int64_t turns, double *ret_turns_s, struct baton_error *err)
+baton_code bench_bare(const struct bench_set *set, int64_t turns, double *ret_turns_s,
+                      struct baton_error *err)
 {
     struct floor *at = calloc(1, sizeof(*at));
     if (at == NULL) {

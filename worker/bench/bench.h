@@ -1,9 +1,9 @@
 /*
  * What the files of `baton bench` share; nobody else includes it.
  *
- * A measurement has a folder of its own (configuration, keys, trust, log, store), a worker in a process of its own
- * (so that its CPU time and memory are its own), and one page that both processes map: when which turn was published
- * and when its executor started, on one clock.
+ * A measurement has a folder of its own (configuration, keys, trust, log, store), a worker in a
+ * process of its own (so that its CPU time and memory are its own), and one page that both
+ * processes map: when which turn was published and when its executor started, on one clock.
  *
  * In: worker/cmd_bench.c  Out: worker/worker.c
  */
@@ -26,7 +26,8 @@
 #define BENCH_TASK "turn-" /* and the turn's number: how an executor knows which one it has */
 #define BENCH_PAYLOAD 500
 #define BENCH_TURNS_MAX 1000000
-#define BENCH_WARM_TURNS 20 /* published first and not counted: statements are prepared, pages are there */
+#define BENCH_WARM_TURNS                                                                           \
+    20 /* published first and not counted: statements are prepared, pages are there */
 #define BENCH_STARTS 5
 
 enum bench_kind { BENCH_callback, BENCH_child, BENCH_KIND_COUNT };
@@ -51,14 +52,17 @@ struct bench_set {
     struct bench_page *page;
 };
 /* Makes a folder below parent, configuration, keys and topics. */
-baton_code bench_set_up(struct bench_set *set, const char *parent, int parallel, struct baton_error *err);
+baton_code bench_set_up(struct bench_set *set, const char *parent, int parallel,
+                        struct baton_error *err);
 /* Removes it all, unless it is to be kept. */
 void bench_set_down(struct bench_set *set, bool keep);
 /* <dir>/page; NULL: it cannot be mapped. create: of so many turns. */
 struct bench_page *bench_page_map(const char *dir, int64_t create);
 void bench_page_unmap(struct bench_page *page, int64_t turns);
-/* Publishes the turns from number `from` on, of BENCH_PAYLOAD bytes, many in a transaction of the log. */
-baton_code bench_publish_backlog(const struct bench_set *set, int64_t from, int64_t turns, struct baton_error *err);
+/* Publishes the turns from number `from` on, of BENCH_PAYLOAD bytes, many in a transaction of the
+ * log. */
+baton_code bench_publish_backlog(const struct bench_set *set, int64_t from, int64_t turns,
+                                 struct baton_error *err);
 /* What an fdatasync of a page costs in that folder: the median of a hundred, in nanoseconds. */
 int64_t bench_sync_ns(const char *parent);
 
@@ -70,20 +74,23 @@ struct bench_worker {
     int64_t spawned_ns;
 };
 struct bench_use {
-    double cpu_s;     /* with the children that it has waited for, once it has ended */
-    int64_t rss_kib;  /* now */
+    double cpu_s;    /* with the children that it has waited for, once it has ended */
+    int64_t rss_kib; /* now */
     int64_t peak_kib;
 };
-baton_code bench_worker_start(const struct bench_set *set, struct bench_worker *ret_worker, struct baton_error *err);
+baton_code bench_worker_start(const struct bench_set *set, struct bench_worker *ret_worker,
+                              struct baton_error *err);
 /* Of a running worker: itself, without children. */
 struct bench_use bench_worker_use(const struct bench_worker *worker);
 /* False: it has ended. */
 bool bench_worker_runs(const struct bench_worker *worker);
 /* A clean stop; *ret_use: its CPU time to the end, and its peak just before. */
-baton_code bench_worker_stop(struct bench_worker *worker, struct bench_use *ret_use, struct baton_error *err);
-/* Waits until the page says what is asked; timed_out after a while, unexpected when the worker has ended. */
-baton_code bench_wait(const struct bench_worker *worker, const _Atomic int64_t *value, int64_t at_least,
-                      struct baton_error *err);
+baton_code bench_worker_stop(struct bench_worker *worker, struct bench_use *ret_use,
+                             struct baton_error *err);
+/* Waits until the page says what is asked; timed_out after a while, unexpected when the worker has
+ * ended. */
+baton_code bench_wait(const struct bench_worker *worker, const _Atomic int64_t *value,
+                      int64_t at_least, struct baton_error *err);
 
 /* The processes that bench starts (`do-work DIR KIND`, `do-turns DIR`). Returns the exit status. */
 int bench_be(const char *const *args, size_t n_args);
@@ -91,14 +98,16 @@ int bench_be(const char *const *args, size_t n_args);
 /* ---- what is measured (bare.c, drain.c, latency.c, idle.c) ---- */
 
 /* The SQLite work of turns alone. */
-baton_code bench_bare(const struct bench_set *set, int64_t turns, double *ret_turns_s, struct baton_error *err);
+baton_code bench_bare(const struct bench_set *set, int64_t turns, double *ret_turns_s,
+                      struct baton_error *err);
 
 struct bench_drain {
     double turns_s;
     double cpu_ms_turn; /* CPU seconds for 1,000 turns */
     int64_t peak_kib;
 };
-baton_code bench_drain(const struct bench_set *set, int64_t turns, struct bench_drain *ret, struct baton_error *err);
+baton_code bench_drain(const struct bench_set *set, int64_t turns, struct bench_drain *ret,
+                       struct baton_error *err);
 
 struct bench_latency {
     double p50_ms;
@@ -106,15 +115,17 @@ struct bench_latency {
     double worst_ms;
     double rate; /* reached */
 };
-baton_code bench_latency(const struct bench_set *set, int64_t rate, int64_t seconds, struct bench_latency *ret,
-                         struct baton_error *err);
+baton_code bench_latency(const struct bench_set *set, int64_t rate, int64_t seconds,
+                         struct bench_latency *ret, struct baton_error *err);
 
 struct bench_idle {
-    double first_ms; /* from the start of the process to the start of the first turn's executor; median */
+    double first_ms; /* from the start of the process to the start of the first turn's executor;
+                        median */
     int64_t rss_kib;
     double cpu_percent;
 };
-baton_code bench_idle(const struct bench_set *set, int64_t seconds, struct bench_idle *ret, struct baton_error *err);
+baton_code bench_idle(const struct bench_set *set, int64_t seconds, struct bench_idle *ret,
+                      struct baton_error *err);
 
 /* Sorts, and gives the value below which share of them lie. count > 0. */
 int64_t bench_quantile(int64_t *values, size_t count, double share);

@@ -1,6 +1,6 @@
 /*
- * How fast a backlog goes: from the moment in which the worker has joined its group to the moment in which the log
- * holds the outcome of every turn. In: worker/cmd_bench.c  Out: process.c
+ * How fast a backlog goes: from the moment in which the worker has joined its group to the moment
+ * in which the log holds the outcome of every turn. In: worker/cmd_bench.c  Out: process.c
  */
 #include "worker/bench/bench.h"
 
@@ -28,8 +28,8 @@ static baton_code count_outcomes(struct log *log, const struct config *config, i
     return rc;
 }
 
-static baton_code wait_outcomes(const struct bench_set *set, const struct bench_worker *worker, struct log *log,
-                                int64_t turns, struct baton_error *err)
+static baton_code wait_outcomes(const struct bench_set *set, const struct bench_worker *worker,
+                                struct log *log, int64_t turns, struct baton_error *err)
 {
     int64_t count = 0;
     int64_t before = -1;
@@ -44,14 +44,16 @@ static baton_code wait_outcomes(const struct bench_set *set, const struct bench_
             moved_ms = mono_now().v;
         }
         if (!bench_worker_runs(worker) || mono_now().v - moved_ms > STALL_MS) {
-            return baton_fail(err, BATON_E_unexpected, "the measured worker stopped after %lld of %lld turns",
+            return baton_fail(err, BATON_E_unexpected,
+                              "the measured worker stopped after %lld of %lld turns",
                               (long long)count, (long long)turns);
         }
         (void)poll(NULL, 0, LOOK_MS);
     }
 }
 
-baton_code bench_drain(const struct bench_set *set, int64_t turns, struct bench_drain *ret, struct baton_error *err)
+baton_code bench_drain(const struct bench_set *set, int64_t turns, struct bench_drain *ret,
+                       struct baton_error *err)
 {
     struct bench_worker worker;
     struct bench_use use = {0};

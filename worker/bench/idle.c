@@ -10,7 +10,8 @@
 
 #define SETTLE_MS 1500 /* after the start: the first heartbeats, and memory that is given back */
 
-static baton_code one_start(const struct bench_set *set, int64_t number, int64_t *ret_ns, struct baton_error *err)
+static baton_code one_start(const struct bench_set *set, int64_t number, int64_t *ret_ns,
+                            struct baton_error *err)
 {
     struct bench_worker worker;
     atomic_store(&set->page->first_ns, 0);
@@ -25,7 +26,8 @@ static baton_code one_start(const struct bench_set *set, int64_t number, int64_t
     return rc == BATON_OK ? stopped : rc;
 }
 
-static baton_code rest(const struct bench_set *set, int64_t seconds, struct bench_idle *ret, struct baton_error *err)
+static baton_code rest(const struct bench_set *set, int64_t seconds, struct bench_idle *ret,
+                       struct baton_error *err)
 {
     struct bench_worker worker;
     struct bench_use before;
@@ -42,13 +44,15 @@ static baton_code rest(const struct bench_set *set, int64_t seconds, struct benc
         (void)poll(NULL, 0, (int)(seconds * 1000));
         after = bench_worker_use(&worker);
         ret->rss_kib = after.rss_kib;
-        ret->cpu_percent = (after.cpu_s - before.cpu_s) * 100 / ((double)(mono_ns() - begin_ns) / 1e9);
+        ret->cpu_percent =
+            (after.cpu_s - before.cpu_s) * 100 / ((double)(mono_ns() - begin_ns) / 1e9);
     }
     baton_code stopped = bench_worker_stop(&worker, NULL, rc == BATON_OK ? err : NULL);
     return rc == BATON_OK ? stopped : rc;
 }
 
-baton_code bench_idle(const struct bench_set *set, int64_t seconds, struct bench_idle *ret, struct baton_error *err)
+baton_code bench_idle(const struct bench_set *set, int64_t seconds, struct bench_idle *ret,
+                      struct baton_error *err)
 {
     int64_t took[BENCH_STARTS];
     baton_code rc = BATON_OK;

@@ -1,8 +1,8 @@
 /*
- * How long a turn waits for its executor when there is no backlog: published one by one at a steady rate, as
- * `baton publish` does. Each wait counts from the moment at which its publish was due, so that a stall is seen in every
- * turn that it delays, to the start of the executor.
- * In: worker/cmd_bench.c  Out: process.c, producer/publish.c
+ * How long a turn waits for its executor when there is no backlog: published one by one at a steady
+ * rate, as `baton publish` does. Each wait counts from the moment at which its publish was due, so
+ * that a stall is seen in every turn that it delays, to the start of the executor. In:
+ * worker/cmd_bench.c  Out: process.c, producer/publish.c
  */
 #include "worker/bench/bench.h"
 
@@ -23,8 +23,8 @@ static void sleep_until(int64_t at_ns)
     }
 }
 
-static baton_code publish_all(struct publisher *publisher, int64_t turns, int64_t interval_ns, int64_t *planned,
-                              struct baton_error *err)
+static baton_code publish_all(struct publisher *publisher, int64_t turns, int64_t interval_ns,
+                              int64_t *planned, struct baton_error *err)
 {
     char payload[BENCH_PAYLOAD];
     char task[32];
@@ -50,8 +50,8 @@ static baton_code publish_all(struct publisher *publisher, int64_t turns, int64_
     return rc;
 }
 
-baton_code bench_latency(const struct bench_set *set, int64_t rate, int64_t seconds, struct bench_latency *ret,
-                         struct baton_error *err)
+baton_code bench_latency(const struct bench_set *set, int64_t rate, int64_t seconds,
+                         struct bench_latency *ret, struct baton_error *err)
 {
     struct bench_worker worker;
     struct publisher publisher;

@@ -1,7 +1,8 @@
 /*
- * The worker that is measured, in a process of its own, and the child that does turns for it. Both are this program
- * again (`baton bench do-work`, `baton bench do-turns`), so that their memory is not a copy of the measuring one's.
- * In: drain.c, latency.c, idle.c, worker/cmd_bench.c  Out: worker/worker.c
+ * The worker that is measured, in a process of its own, and the child that does turns for it. Both
+ * are this program again (`baton bench do-work`, `baton bench do-turns`), so that their memory is
+ * not a copy of the measuring one's. In: drain.c, latency.c, idle.c, worker/cmd_bench.c  Out:
+ * worker/worker.c
  */
 #include "worker/bench/bench.h"
 
@@ -32,12 +33,17 @@ extern char **environ;
 
 /* ---- from outside ---- */
 
-baton_code bench_worker_start(const struct bench_set *set, struct bench_worker *ret_worker, struct baton_error *err)
+baton_code bench_worker_start(const struct bench_set *set, struct bench_worker *ret_worker,
+                              struct baton_error *err)
 {
     int fds[2];
     posix_spawn_file_actions_t actions;
-    char *const argv[] = {(char *)"baton", (char *)"bench", (char *)"do-work", (char *)set->dir,
-                          (char *)bench_kind_word(set->kind), NULL};
+    char *const argv[] = {(char *)"baton",
+                          (char *)"bench",
+                          (char *)"do-work",
+                          (char *)set->dir,
+                          (char *)bench_kind_word(set->kind),
+                          NULL};
 
     if (pipe2(fds, O_CLOEXEC) != 0) {
         return baton_fail(err, BATON_E_unexpected, "no pipe for the worker: %m");
@@ -51,7 +57,8 @@ baton_code bench_worker_start(const struct bench_set *set, struct bench_worker *
     close(fds[0]);
     if (rc != 0) {
         close(fds[1]);
-        return baton_fail(err, BATON_E_unexpected, "the worker cannot be started: %s", strerror(rc));
+        return baton_fail(err, BATON_E_unexpected, "the worker cannot be started: %s",
+                          strerror(rc));
     }
     ret_worker->wake_fd = fds[1];
     return BATON_OK;
@@ -86,10 +93,12 @@ struct bench_use bench_worker_use(const struct bench_worker *worker)
 bool bench_worker_runs(const struct bench_worker *worker)
 {
     siginfo_t info = {0};
-    return waitid(P_PID, (id_t)worker->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+    return waitid(P_PID, (id_t)worker->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == 0;
 }
 
-baton_code bench_worker_stop(struct bench_worker *worker, struct bench_use *ret_use, struct baton_error *err)
+baton_code bench_worker_stop(struct bench_worker *worker, struct bench_use *ret_use,
+                             struct baton_error *err)
 {
     int status = 0;
     struct rusage usage;
@@ -113,8 +122,8 @@ baton_code bench_worker_stop(struct bench_worker *worker, struct bench_use *ret_
     return BATON_OK;
 }
 
-baton_code bench_wait(const struct bench_worker *worker, const _Atomic int64_t *value, int64_t at_least,
-                      struct baton_error *err)
+baton_code bench_wait(const struct bench_worker *worker, const _Atomic int64_t *value,
+                      int64_t at_least, struct baton_error *err)
 {
     const int64_t until_ns = mono_ns() + (int64_t)WAIT_MS * 1000000;
     while (atomic_load(value) < at_least) {
@@ -122,7 +131,8 @@ baton_code bench_wait(const struct bench_worker *worker, const _Atomic int64_t *
             return baton_fail(err, BATON_E_unexpected, "the measured worker has ended too early");
         }
         if (mono_ns() > until_ns) {
-            return baton_fail(err, BATON_E_timed_out, "the measured worker did not get on within %d s", WAIT_MS / 1000);
+            return baton_fail(err, BATON_E_timed_out,
+                              "the measured worker did not get on within %d s", WAIT_MS / 1000);
         }
         (void)poll(NULL, 0, LOOK_MS);
     }
@@ -172,7 +182,8 @@ static int be_worker(const char *dir, const char *kind)
     }
     fcntl(WAKE_FD, F_SETFD, FD_CLOEXEC);
     signal(SIGPIPE, SIG_IGN);
-    diag_open_stderr(DIAG_error, DIAG_FORM_auto); /* a library writes no lines; who reads a table wants none */
+    diag_open_stderr(DIAG_error,
+                     DIAG_FORM_auto); /* a library writes no lines; who reads a table wants none */
     const struct worker_options options = {
         .config = config,
         .service = BENCH_SERVICE,
@@ -220,10 +231,13 @@ static int be_child(const char *dir)
     while (fgets(line, LINE_MAX_BYTES, stdin) != NULL) {
         if (strncmp(line, "{\"type\":\"hello\"", 15) == 0) {
             printf("{\"type\":\"hello\",\"protocol\":1,\"name\":\"bench\",\"parallel\":1000}\n");
-        } else if (strncmp(line, "{\"type\":\"turn\"", 14) == 0 && member(line, "\"id\":\"", id, sizeof(id)) &&
+        } else if (strncmp(line, "{\"type\":\"turn\"", 14) == 0 &&
+                   member(line, "\"id\":\"", id, sizeof(id)) &&
                    member(line, "\"task_id\":\"", task, sizeof(task))) {
             note_start(page, task + strlen(BENCH_TASK));
-            printf("{\"type\":\"result\",\"id\":\"%s\",\"result\":{\"verdict\":\"" BENCH_VERDICT "\"}}\n", id);
+            printf("{\"type\":\"result\",\"id\":\"%s\",\"result\":{\"verdict\":\"" BENCH_VERDICT
+                   "\"}}\n",
+                   id);
         }
         fflush(stdout);
     }

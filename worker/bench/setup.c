@@ -34,7 +34,8 @@ const char *bench_kind_word(enum bench_kind kind)
 
 int64_t bench_quantile(int64_t *values, size_t count, double share)
 {
-    for (size_t gap = count / 2; gap > 0; gap /= 2) { /* Shell's sort: short, and fast enough here */
+    for (size_t gap = count / 2; gap > 0;
+         gap /= 2) { /* Shell's sort: short, and fast enough here */
         for (size_t i = gap; i < count; i++) {
             int64_t value = values[i];
             size_t at = i;
@@ -61,7 +62,8 @@ struct bench_page *bench_page_map(const char *dir, int64_t create)
     struct stat st;
     snprintf(path, sizeof(path), "%s/page", dir);
     int fd = open(path, O_RDWR | O_CLOEXEC | (create > 0 ? O_CREAT | O_EXCL : 0), 0600);
-    if (fd < 0 || (create > 0 && ftruncate(fd, (off_t)page_size(create)) != 0) || fstat(fd, &st) != 0) {
+    if (fd < 0 || (create > 0 && ftruncate(fd, (off_t)page_size(create)) != 0) ||
+        fstat(fd, &st) != 0) {
         if (fd >= 0) {
             close(fd);
         }
@@ -113,27 +115,31 @@ static baton_code write_config(struct bench_set *set, int parallel, struct baton
         return baton_fail(err, BATON_E_unexpected, "%s: cannot be made: %m", path);
     }
     fprintf(file,
-            "version: 1\nlog: local\nlocal: {path: data/log.db}\nstate_dir: data\nidentity: publisher\nkeys: keys\n"
-            "trust: trust\nproof: %s\nservices:\n  " BENCH_SERVICE ":\n    roles: [" BENCH_ROLE "]\n    parallel: %d\n"
+            "version: 1\nlog: local\nlocal: {path: data/log.db}\nstate_dir: data\nidentity: "
+            "publisher\nkeys: keys\n"
+            "trust: trust\nproof: %s\nservices:\n  " BENCH_SERVICE ":\n    roles: [" BENCH_ROLE
+            "]\n    parallel: %d\n"
             "    deadline: 10m\n    grace: 2s\n    executor: {kind: %s%s%s%s%s%s}\n",
             set->proof ? "required" : "off", parallel, bench_kind_word(set->kind),
             set->kind == BENCH_child ? ", command: [\"" : "", set->kind == BENCH_child ? self : "",
-            set->kind == BENCH_child ? "\", bench, do-turns, \"" : "", set->kind == BENCH_child ? set->dir : "",
-            set->kind == BENCH_child ? "\"]" : "");
+            set->kind == BENCH_child ? "\", bench, do-turns, \"" : "",
+            set->kind == BENCH_child ? set->dir : "", set->kind == BENCH_child ? "\"]" : "");
     if (fclose(file) != 0) {
         return baton_fail(err, BATON_E_unexpected, "%s: cannot be written: %m", path);
     }
     return config_load(path, NULL, 0, &set->config, NULL, err);
 }
 
-baton_code bench_set_up(struct bench_set *set, const char *parent, int parallel, struct baton_error *err)
+baton_code bench_set_up(struct bench_set *set, const char *parent, int parallel,
+                        struct baton_error *err)
 {
     struct keys_plan plan = {NULL, 0};
     baton_code rc;
 
     snprintf(set->dir, sizeof(set->dir), "%.400s/baton-bench-XXXXXX", parent);
     if (mkdtemp(set->dir) == NULL) {
-        rc = baton_fail(err, BATON_E_unexpected, "%s: no folder can be made there: %m; choose another --dir", parent);
+        rc = baton_fail(err, BATON_E_unexpected,
+                        "%s: no folder can be made there: %m; choose another --dir", parent);
         set->dir[0] = '\0';
         return rc;
     }
@@ -163,7 +169,8 @@ struct backlog {
     char payload[BENCH_PAYLOAD];
 };
 
-static baton_code add_turn(struct backlog *backlog, size_t at, int64_t number, struct baton_error *err)
+static baton_code add_turn(struct backlog *backlog, size_t at, int64_t number,
+                           struct baton_error *err)
 {
     char task[32];
     snprintf(task, sizeof(task), BENCH_TASK "%lld", (long long)number);
@@ -185,7 +192,8 @@ static baton_code add_turn(struct backlog *backlog, size_t at, int64_t number, s
     baton_code rc = turn_encode(&draft, &backlog->turns[at], err);
     if (rc == BATON_OK) {
         const struct turn *turn = backlog->turns[at];
-        rc = identity_prove(&backlog->identity, PROOF_turn, turn->id.s, &turn->digest, &backlog->proofs[at], err);
+        rc = identity_prove(&backlog->identity, PROOF_turn, turn->id.s, &turn->digest,
+                            &backlog->proofs[at], err);
         backlog->headers[at] =
             (struct log_header){"baton-sig", backlog->proofs[at].s, strlen(backlog->proofs[at].s)};
         backlog->records[at] = (struct log_record){
@@ -202,7 +210,8 @@ static baton_code add_turn(struct backlog *backlog, size_t at, int64_t number, s
     return rc;
 }
 
-static baton_code publish_some(struct backlog *backlog, int64_t from, size_t count, struct baton_error *err)
+static baton_code publish_some(struct backlog *backlog, int64_t from, size_t count,
+                               struct baton_error *err)
 {
     baton_code rc = BATON_OK;
     size_t made = 0;
@@ -220,7 +229,8 @@ static baton_code publish_some(struct backlog *backlog, int64_t from, size_t cou
     return rc;
 }
 
-baton_code bench_publish_backlog(const struct bench_set *set, int64_t from, int64_t turns, struct baton_error *err)
+baton_code bench_publish_backlog(const struct bench_set *set, int64_t from, int64_t turns,
+                                 struct baton_error *err)
 {
     struct backlog *backlog = calloc(1, sizeof(*backlog));
     if (backlog == NULL) {

@@ -23,7 +23,8 @@
 #include <unistd.h>
 
 #define LIVED_MS 10000 /* a child that dies younger, without a result, makes the next one wait */
-#define DEAF_MS 1000 /* between the end of its output and its own: it is about to exit, or broken  \
+#define DEAF_MS                                                                                    \
+    1000             /* between the end of its output and its own: it is about to exit, or broken  \
                       */
 #define EXIT_MS 5000 /* from the end of its standard input to TERM, and from TERM to KILL */
 

@@ -3,11 +3,10 @@
  * documentation and the nearest known key in an error come from here.
  *
  * CONFIG(id, key, type, default, min, max, unit, words, help)
- *   type     WORD (one of words), BOOL, INT, COUNT (INT or auto), REAL, DURATION (min, max in ms), ID,
- *            PREFIX, TEXT, PATH (relative to the file), LISTEN
- *   default  as text; "": not set; NULL: must be given
- * Keys of a service, its executor and a role stand in tables of their own: their place in the file is
- * services.<name>, services.<name>.executor, roles.<role>.
+ *   type     WORD (one of words), BOOL, INT, COUNT (INT or auto), REAL, DURATION (min, max in ms),
+ * ID, PREFIX, TEXT, PATH (relative to the file), LISTEN default  as text; "": not set; NULL: must
+ * be given Keys of a service, its executor and a role stand in tables of their own: their place in
+ * the file is services.<name>, services.<name>.executor, roles.<role>.
  */
 #ifndef BATON_BASE_TBL_CONFIG_KEYS_H
 #define BATON_BASE_TBL_CONFIG_KEYS_H

@@ -1,9 +1,11 @@
 /*
- * Failure classes of an attempt, the budget each counts in, and the default answer (DESIGN section 6).
+ * Failure classes of an attempt, the budget each counts in, and the default answer (DESIGN section
+ * 6).
  *
  * FAILURE(word, counter, actions, text)
  *   counter  failures: the provider said no; losses: the work was lost
- *   actions  the default `on_failure` list: the first possible one is taken, every list ends with park
+ *   actions  the default `on_failure` list: the first possible one is taken, every list ends with
+ * park
  *
  * ACTION(word, text)
  */

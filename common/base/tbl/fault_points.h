@@ -1,7 +1,9 @@
 /*
- * Every point at which a test may break the program (STYLE U5). The crash suite enumerates this list.
+ * Every point at which a test may break the program (STYLE U5). The crash suite enumerates this
+ * list.
  *
- * FAULT(id, name, description): code says FAULT_POINT(id), the environment says BATON_FAULT=name:...
+ * FAULT(id, name, description): code says FAULT_POINT(id), the environment says
+ * BATON_FAULT=name:...
  */
 #ifndef BATON_BASE_TBL_FAULT_POINTS_H
 #define BATON_BASE_TBL_FAULT_POINTS_H

@@ -33,7 +33,8 @@ enum baton_class {
     BATON_CLASS_internal, /* our bug or a damaged store: stop, keep evidence */
 };
 
-/* Detail of a failure; the caller's. One line, no trailing dot; the lowest layer that knows sets it. */
+/* Detail of a failure; the caller's. One line, no trailing dot; the lowest layer that knows sets
+ * it. */
 struct baton_error {
     baton_code code;
     char text[512];
@@ -49,12 +50,14 @@ BATON_API int baton_code_exit(baton_code code);
 /* Finds a code by its exact word; false if there is none. */
 BATON_API bool baton_code_parse(const char *word, baton_code *ret_code);
 
-/* Sets *err (may be NULL) to code and the formatted text, and returns code: `return baton_fail(...)`. */
+/* Sets *err (may be NULL) to code and the formatted text, and returns code: `return
+ * baton_fail(...)`. */
 BATON_API baton_code baton_fail(struct baton_error *err, baton_code code, const char *format, ...)
     BATON_PRINTF(3, 4);
-/* Puts a formatted context before the text that is there: `handoff 3f..: ` + text. Returns err's code. */
-BATON_API baton_code baton_fail_context(struct baton_error *err, baton_code code, const char *format,
-                                        ...) BATON_PRINTF(3, 4);
+/* Puts a formatted context before the text that is there: `handoff 3f..: ` + text. Returns err's
+ * code. */
+BATON_API baton_code baton_fail_context(struct baton_error *err, baton_code code,
+                                        const char *format, ...) BATON_PRINTF(3, 4);
 
 #ifdef __cplusplus
 }

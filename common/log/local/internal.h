@@ -41,7 +41,8 @@ struct local_log {
     size_t n_idle;
 };
 
-/* Is the open file still the one with that name? Else (topic_missing) nobody sees what is written. */
+/* Is the open file still the one with that name? Else (topic_missing) nobody sees what is written.
+ */
 baton_code local_log_there(const struct local_log *log, struct baton_error *err);
 
 /* ---- connections (conn.c) and the writers' queue (queue.c) ---- */

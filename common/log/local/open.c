@@ -188,10 +188,11 @@ baton_code local_log_there(const struct local_log *log, struct baton_error *err)
     if (result == 0 && st.st_dev == log->dev && st.st_ino == log->ino) {
         return BATON_OK;
     }
-    return baton_fail(err, BATON_E_topic_missing,
-                      "%s: was deleted or replaced while it was open, so that nobody would see what "
-                      "is written; stop every worker before a log is restored, then start them again",
-                      log->path);
+    return baton_fail(
+        err, BATON_E_topic_missing,
+        "%s: was deleted or replaced while it was open, so that nobody would see what "
+        "is written; stop every worker before a log is restored, then start them again",
+        log->path);
 }
 
 baton_code local_log_open(const char *path, struct log **ret_log, struct baton_error *err)

@@ -30,8 +30,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ANCESTRY_MAX 4096 /* a longer chain of parents than this is a process table that changes   \
-                           */
+#define ANCESTRY_MAX                                                                               \
+    4096 /* a longer chain of parents than this is a process table that changes                    \
+          */
 
 extern char **environ;
 

@@ -1,6 +1,6 @@
 /*
- * A program with a worker in it, and a publisher: publishes one turn to the service `example`, has a C function
- * review it, and prints the outcome.
+ * A program with a worker in it, and a publisher: publishes one turn to the service `example`, has
+ * a C function review it, and prints the outcome.
  *
  *   make && ./embed baton.yaml        (a configuration as `baton init` leaves it)
  */
@@ -18,8 +18,8 @@ static int review(const struct baton_attempt *attempt, struct baton_result *resu
     size_t len;
     const char *turn = baton_attempt_turn(attempt, &len);
     (void)arg;
-    printf("attempt %d of %s as %s\n", baton_attempt_number(attempt), baton_attempt_task_id(attempt),
-           baton_attempt_role(attempt));
+    printf("attempt %d of %s as %s\n", baton_attempt_number(attempt),
+           baton_attempt_task_id(attempt), baton_attempt_role(attempt));
     if (strstr(turn, "TODO") != NULL) {
         baton_result_verdict(result, "changes", "a TODO is left");
     } else {

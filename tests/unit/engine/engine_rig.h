@@ -1,6 +1,6 @@
 /*
- * Engines on a local log in a folder of its own, and a spy between them and the log: it notes the calls, and
- * answers commits as a test says. For the tests of common/engine.
+ * Engines on a local log in a folder of its own, and a spy between them and the log: it notes the
+ * calls, and answers commits as a test says. For the tests of common/engine.
  */
 #ifndef BATON_TESTS_UNIT_ENGINE_RIG_H
 #define BATON_TESTS_UNIT_ENGINE_RIG_H
@@ -43,8 +43,8 @@
 /* ---- the spy ---- */
 
 /*
- * One letter for each call that the protocol rules order: o committed offsets, w watermarks of the state topic,
- * r reader of the state topic, c commit, n renew, s seek.
+ * One letter for each call that the protocol rules order: o committed offsets, w watermarks of the
+ * state topic, r reader of the state topic, c commit, n renew, s seek.
  */
 static struct {
     struct log_driver_ops ops;
@@ -56,9 +56,9 @@ static struct {
     int64_t generation;
     struct log_record *records; /* of the newest commit: borrowed, to be compared only */
     size_t n_records;
-    int refuse;               /* so many commits are not sent and answered with verdict */
+    int refuse; /* so many commits are not sent and answered with verdict */
     enum log_verdict verdict;
-    int unavailable;          /* so many calls for offsets fail */
+    int unavailable; /* so many calls for offsets fail */
 } spy;
 
 static void spy_note(char letter)
@@ -70,8 +70,8 @@ static void spy_note(char letter)
     }
 }
 
-static baton_code spy_watermarks(struct log *log, const char *topic, int32_t partition, int64_t *ret_low,
-                                 int64_t *ret_high, struct baton_error *err)
+static baton_code spy_watermarks(struct log *log, const char *topic, int32_t partition,
+                                 int64_t *ret_low, int64_t *ret_high, struct baton_error *err)
 {
     if (strcmp(topic, spy.state) == 0) {
         spy_note('w');
@@ -79,9 +79,9 @@ static baton_code spy_watermarks(struct log *log, const char *topic, int32_t par
     return spy.real->watermarks(log, topic, partition, ret_low, ret_high, err);
 }
 
-static baton_code spy_reader_open(struct log *log, const char *topic, int32_t partition, int64_t from,
-                                  enum log_isolation isolation, struct log_reader **ret_reader,
-                                  struct baton_error *err)
+static baton_code spy_reader_open(struct log *log, const char *topic, int32_t partition,
+                                  int64_t from, enum log_isolation isolation,
+                                  struct log_reader **ret_reader, struct baton_error *err)
 {
     if (strcmp(topic, spy.state) == 0) {
         assert_int_equal(isolation, LOG_READ_committed);
@@ -115,8 +115,9 @@ static baton_code spy_renew(struct log_member *member, struct baton_error *err)
     return spy.real->member_renew(member, err);
 }
 
-static baton_code spy_commit(struct log_member *member, const struct log_txn *txn, int64_t timeout_ms,
-                             struct log_commit_result *ret_result, struct baton_error *err)
+static baton_code spy_commit(struct log_member *member, const struct log_txn *txn,
+                             int64_t timeout_ms, struct log_commit_result *ret_result,
+                             struct baton_error *err)
 {
     spy_note('c');
     memcpy(spy.offsets, txn->offsets, txn->n_offsets * sizeof(spy.offsets[0]));
@@ -212,8 +213,9 @@ static int rig_teardown(void **state)
 
 #define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 
-__attribute__((unused)) static void rig_publish(struct rig *rig, const char *topic, int32_t partition,
-                                                const char *key, const char *value)
+__attribute__((unused)) static void rig_publish(struct rig *rig, const char *topic,
+                                                int32_t partition, const char *key,
+                                                const char *value)
 {
     struct log_record record = {.topic = topic,
                                 .partition = partition,
@@ -225,7 +227,8 @@ __attribute__((unused)) static void rig_publish(struct rig *rig, const char *top
 }
 
 /* Committed offset of the group, as anybody sees it. */
-__attribute__((unused)) static int64_t rig_offset(struct rig *rig, const char *topic, int32_t partition)
+__attribute__((unused)) static int64_t rig_offset(struct rig *rig, const char *topic,
+                                                  int32_t partition)
 {
     int64_t offset = -7;
     OK(log_group_offset(rig->log, GROUP, topic, partition, &offset, err));
@@ -233,7 +236,8 @@ __attribute__((unused)) static int64_t rig_offset(struct rig *rig, const char *t
 }
 
 /* Keys of a partition's records, in order, with blanks; owner's notes as '~'. */
-__attribute__((unused)) static const char *rig_keys(struct rig *rig, const char *topic, int32_t partition)
+__attribute__((unused)) static const char *rig_keys(struct rig *rig, const char *topic,
+                                                    int32_t partition)
 {
     static char keys[4096];
     struct log_reader *reader = NULL;
@@ -245,8 +249,8 @@ __attribute__((unused)) static const char *rig_keys(struct rig *rig, const char 
         const struct log_record *record = &batch.records[i];
         bool note = record->key_len > 0 && *(const char *)record->key == '~';
         size_t n = strlen(keys);
-        snprintf(keys + n, sizeof(keys) - n, "%s%.*s", n > 0 ? " " : "", note ? 1 : (int)record->key_len,
-                 (const char *)record->key);
+        snprintf(keys + n, sizeof(keys) - n, "%s%.*s", n > 0 ? " " : "",
+                 note ? 1 : (int)record->key_len, (const char *)record->key);
     }
     log_reader_close(reader);
     log_batch_free(&batch);
@@ -260,9 +264,9 @@ struct driven {
     struct engine *engine;
     struct mailbox *mail;
     /*
-     * What came, one letter each: R restoring, F fold, A assigned, M moved, L lost, T tick, C control, r record,
-     * E round (nothing taken or put), + committed, - dropped, ! start over, m mail, w wake. Empty rounds
-     * leave nothing.
+     * What came, one letter each: R restoring, F fold, A assigned, M moved, L lost, T tick, C
+     * control, r record, E round (nothing taken or put), + committed, - dropped, ! start over, m
+     * mail, w wake. Empty rounds leave nothing.
      */
     char trace[8192];
     char seen[8192];   /* keys of the records that were given, with blanks */
@@ -270,10 +274,10 @@ struct driven {
     size_t capacity;
     int64_t checkpoint[PARTS]; /* answer to restoring; LOG_OFFSET_NONE */
     int64_t low[PARTS], high[PARTS], next[PARTS];
-    bool leave;           /* nothing is taken */
+    bool leave;            /* nothing is taken */
     const char *leave_key; /* this one is not taken */
-    bool write;           /* each record that is taken writes its key to the state topic */
-    const char *also_to;  /* and to this topic, when it is not known to fail */
+    bool write;            /* each record that is taken writes its key to the state topic */
+    const char *also_to;   /* and to this topic, when it is not known to fail */
     int64_t culprit;
     size_t puts; /* of the round */
     struct baton_error err;
@@ -309,7 +313,8 @@ static void driven_init(struct driven *d, struct rig *rig)
     assert_non_null(d->mail);
 }
 
-__attribute__((unused)) static void driven_open(struct driven *d, struct rig *rig, const char *worker)
+__attribute__((unused)) static void driven_open(struct driven *d, struct rig *rig,
+                                                const char *worker)
 {
     driven_init(d, rig);
     const struct engine_spec spec = driven_spec(rig, worker, d->mail);
@@ -340,15 +345,16 @@ static void trace_add(struct driven *d, char letter)
     d->trace[n + 1] = '\0';
 }
 
-static void put_state(struct driven *d, int32_t partition, const char *topic, const void *key, size_t key_len)
+static void put_state(struct driven *d, int32_t partition, const char *topic, const void *key,
+                      size_t key_len)
 {
-    const struct log_record record = {.topic = topic,
-                                      .partition = strcmp(topic, "state") == 0 ? partition
-                                                                               : LOG_PARTITION_BY_KEY,
-                                      .key = key,
-                                      .key_len = key_len,
-                                      .value = "v",
-                                      .value_len = 1};
+    const struct log_record record = {
+        .topic = topic,
+        .partition = strcmp(topic, "state") == 0 ? partition : LOG_PARTITION_BY_KEY,
+        .key = key,
+        .key_len = key_len,
+        .value = "v",
+        .value_len = 1};
     (void)engine_put(d->engine, &record);
     d->puts++;
 }
@@ -393,7 +399,10 @@ static void on_round(struct driven *d)
         fail_msg("commit: %s: %s", baton_code_word(rc), d->err.text);
     }
     bool sent = strlen(spy.calls) > before;
-    trace_add(d, !sent ? 'E' : result == ENGINE_COMMITTED ? '+' : result == ENGINE_DROPPED ? '-' : '!');
+    trace_add(d, !sent                        ? 'E'
+                 : result == ENGINE_COMMITTED ? '+'
+                 : result == ENGINE_DROPPED   ? '-'
+                                              : '!');
     d->puts = 0;
 }
 

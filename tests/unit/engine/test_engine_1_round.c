@@ -33,7 +33,8 @@ static void test_rule_17_offsets_move_only_with_the_batch(void **state)
     rig_publish(rig, "in", 0, "b", "v");
     d.write = true;
     driven_until(&d, 'r', 2);
-    assert_int_equal(engine_position(d.engine, ENGINE_INPUT, 0), 1); /* b is in the caller's hands */
+    assert_int_equal(engine_position(d.engine, ENGINE_INPUT, 0),
+                     1); /* b is in the caller's hands */
     assert_int_equal(rig_offset(rig, "in", 0), 0);
     driven_until(&d, '+', 1);
     assert_int_equal(engine_position(d.engine, ENGINE_INPUT, 0), 2);
@@ -55,7 +56,8 @@ static void test_rule_17_records_not_taken_are_given_again(void **state)
     rig_publish(rig, "in", 0, "b", "v");
     rig_publish(rig, "in", 0, "c", "v");
     rig_publish(rig, "in", 1, "d", "v");
-    for (int64_t end = mono_now().v + WAIT_MS; strstr(d.seen, "b b") == NULL && mono_now().v < end;) {
+    for (int64_t end = mono_now().v + WAIT_MS;
+         strstr(d.seen, "b b") == NULL && mono_now().v < end;) {
         (void)driven_step(&d, 20);
     }
     driven_finish(&d);
@@ -216,7 +218,8 @@ static void test_drained_when_both_inputs_were_read_to_their_ends(void **state)
     driven_close(&d);
 }
 
-/* An end that lies behind what was taken is committed alone after an idle second: lag is what nobody took. */
+/* An end that lies behind what was taken is committed alone after an idle second: lag is what
+ * nobody took. */
 static void test_an_end_is_committed_when_idle(void **state)
 {
     struct rig *rig = *state;

@@ -4,7 +4,8 @@
  */
 #include "tests/unit/engine/engine_rig.h"
 
-/* Rule 5: committed offsets, then the end of the state topic, then reading, then the owner record. */
+/* Rule 5: committed offsets, then the end of the state topic, then reading, then the owner record.
+ */
 static void test_rule_05_order_of_a_restore(void **state)
 {
     struct rig *rig = *state;
@@ -160,7 +161,8 @@ static void test_rule_06_handoffs_above_the_offset_are_read_again(void **state)
     driven_close(&d);
 }
 
-/* Rule 4: a second process under the same id has the newer boot; the older one hears `twin` and stops. */
+/* Rule 4: a second process under the same id has the newer boot; the older one hears `twin` and
+ * stops. */
 static void test_rule_04_a_twin_ends_the_older_one(void **state)
 {
     struct rig *rig = *state;

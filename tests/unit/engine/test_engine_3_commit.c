@@ -1,6 +1,6 @@
 /*
- * Commits that do not commit: a record that aborts them, a partition that has moved, an outcome that nobody
- * knows (protocol rules 13 to 15).
+ * Commits that do not commit: a record that aborts them, a partition that has moved, an outcome
+ * that nobody knows (protocol rules 13 to 15).
  */
 #include "tests/unit/engine/engine_rig.h"
 
@@ -67,7 +67,8 @@ static void test_an_unavailable_target_is_tried_again(void **state)
     driven_close(&d);
 }
 
-/* Rule 13: a batch belongs to one assignment; another member joined, so it is dropped, and nothing is lost. */
+/* Rule 13: a batch belongs to one assignment; another member joined, so it is dropped, and nothing
+ * is lost. */
 static void test_rule_13_an_assignment_change_drops_the_batch(void **state)
 {
     struct rig *rig = *state;
@@ -129,7 +130,8 @@ static void test_rule_05_every_assignment_is_a_restore(void **state)
     driven_close(&a);
 }
 
-/* Rule 14: a refusal means that the partition is lost: dropped, given again, to whoever owns it then. */
+/* Rule 14: a refusal means that the partition is lost: dropped, given again, to whoever owns it
+ * then. */
 static void test_rule_14_a_refused_member_drops_its_decisions(void **state)
 {
     struct rig *rig = *state;
@@ -167,7 +169,8 @@ static void test_rule_15_an_unknown_outcome_is_asked_again(void **state)
     driven_close(&d);
 }
 
-/* Rule 15: if that is in vain: a new producer, and every partition is restored before anything is decided. */
+/* Rule 15: if that is in vain: a new producer, and every partition is restored before anything is
+ * decided. */
 static void test_rule_15_a_lasting_doubt_starts_over(void **state)
 {
     struct rig *rig = *state;

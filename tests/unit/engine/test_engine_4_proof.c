@@ -1,6 +1,6 @@
 /*
- * Judging beside the engine: records come with their judgement, in their order, and are judged again under a
- * new trust (RECORD.md section 3).
+ * Judging beside the engine: records come with their judgement, in their order, and are judged
+ * again under a new trust (RECORD.md section 3).
  */
 #include "tests/unit/record/fixture.h"
 
@@ -159,10 +159,12 @@ static void test_a_new_trust_judges_what_waits(void **state)
     char path[256];
 
     judged_open(&j, rig, 1);
-    snprintf(path, sizeof(path), "%s/coordinator.%s.pem", j.box.trust, signer_key_id(j.coordinator).s);
+    snprintf(path, sizeof(path), "%s/coordinator.%s.pem", j.box.trust,
+             signer_key_id(j.coordinator).s);
     assert_int_equal(unlink(path), 0);
     write_file(j.box.trust, "coordinator.yaml", "kind: program\ncoordinate: true\n", 0644);
-    put_private(&j.box, "other", "0808080808080808080808080808080808080808080808080808080808080808");
+    put_private(&j.box, "other",
+                "0808080808080808080808080808080808080808080808080808080808080808");
     put_public(&j.box, "other", "coordinator");
     struct trust *without = load_trust(&j.box);
     engine_trust(j.d.engine, without);
@@ -177,7 +179,8 @@ static void test_a_new_trust_judges_what_waits(void **state)
     judged_close(&j);
 }
 
-/* The caller takes the turn out of its receipt; if its batch is dropped the record is judged again. */
+/* The caller takes the turn out of its receipt; if its batch is dropped the record is judged again.
+ */
 static void test_a_dropped_batch_gives_whole_receipts_again(void **state)
 {
     struct rig *rig = *state;

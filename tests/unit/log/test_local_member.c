@@ -142,7 +142,8 @@ static void test_who_slept_does_not_judge(void **state)
     log_member_close(&a->base, true, 1000);
 }
 
-/* Somebody deletes the slots: the members take each other for dead, come back once with others, and stay. */
+/* Somebody deletes the slots: the members take each other for dead, come back once with others, and
+ * stay. */
 static void test_deleted_slots(void **state)
 {
     struct place *place = *state;
@@ -179,7 +180,8 @@ static void test_deleted_slots(void **state)
     log_member_close(&members[1]->base, true, 1000);
 }
 
-/* A file that was put in the log's place (a backup) is seen within a heartbeat; nothing goes on in the old one. */
+/* A file that was put in the log's place (a backup) is seen within a heartbeat; nothing goes on in
+ * the old one. */
 static void test_replaced_log(void **state)
 {
     struct place *place = *state;
@@ -191,7 +193,8 @@ static void test_replaced_log(void **state)
 
     snprintf(other, sizeof(other), "%s.old", place->path);
     assert_int_equal(rename(place->path, other), 0);
-    for (int64_t end_ns = mono_ns() + 10000000000; rc == BATON_OK && mono_ns() < end_ns; usleep(1000)) {
+    for (int64_t end_ns = mono_ns() + 10000000000; rc == BATON_OK && mono_ns() < end_ns;
+         usleep(1000)) {
         rc = log_member_poll(&member->base, &event, &why);
     }
     assert_int_equal(rc, BATON_E_topic_missing);

@@ -1,4 +1,5 @@
-/* A store in a folder of its own, and turn records to fold into it: for the tests of common/store. */
+/* A store in a folder of its own, and turn records to fold into it: for the tests of common/store.
+ */
 #ifndef BATON_TESTS_UNIT_STORE_FIXTURE_H
 #define BATON_TESTS_UNIT_STORE_FIXTURE_H
 
@@ -111,7 +112,8 @@ static int shelf_teardown(void **state)
 #define EMPTY_TEST(name) cmocka_unit_test_setup_teardown(name, shelf_empty, shelf_teardown)
 #define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, shelf_setup, shelf_teardown)
 
-/* SQL from outside, past every check of ours; the answer's first column, or "" (static). NULL: refused. */
+/* SQL from outside, past every check of ours; the answer's first column, or "" (static). NULL:
+ * refused. */
 __attribute__((unused)) static const char *shelf_sql(const char *path, const char *sql)
 {
     static char answer[1024];
@@ -207,9 +209,9 @@ __attribute__((unused)) static void record_close(struct turn_record *record, enu
     record->lease_boot.s[0] = '\0';
 }
 
-__attribute__((unused)) static baton_code fold_in(struct store *store, int32_t partition, int64_t offset,
-                                                  const struct turn_record *record, int64_t due,
-                                                  struct baton_error *err)
+__attribute__((unused)) static baton_code fold_in(struct store *store, int32_t partition,
+                                                  int64_t offset, const struct turn_record *record,
+                                                  int64_t due, struct baton_error *err)
 {
     struct buf bytes = BUF_INIT;
     turn_record_encode(record, &bytes);

@@ -93,7 +93,8 @@ static void test_a_newer_file_is_refused_and_left_alone(void **state)
     const struct store_owner owner = shelf_owner(shelf);
     shelf_close(shelf);
     assert_non_null(shelf_sql(shelf->path, "PRAGMA user_version = 99"));
-    REFUSED(BATON_E_store_failed, "newer Baton", store_open(shelf->dir, &owner, &shelf->store, err));
+    REFUSED(BATON_E_store_failed, "newer Baton",
+            store_open(shelf->dir, &owner, &shelf->store, err));
     assert_string_equal(shelf_sql(shelf->path, "PRAGMA user_version"), "99");
 }
 
@@ -101,12 +102,15 @@ static void test_a_foreign_database_is_refused_and_left_alone(void **state)
 {
     struct shelf *shelf = *state;
     const struct store_owner owner = shelf_owner(shelf);
-    assert_non_null(shelf_sql(shelf->path, "PRAGMA application_id = 252006675; CREATE TABLE photo (id)"));
+    assert_non_null(
+        shelf_sql(shelf->path, "PRAGMA application_id = 252006675; CREATE TABLE photo (id)"));
     REFUSED(BATON_E_store_failed, "another program",
             store_open(shelf->dir, &owner, &shelf->store, err));
-    assert_string_equal(shelf_sql(shelf->path, "SELECT group_concat(name) FROM sqlite_schema"), "photo");
+    assert_string_equal(shelf_sql(shelf->path, "SELECT group_concat(name) FROM sqlite_schema"),
+                        "photo");
     assert_int_equal(unlink(shelf->path), 0);
-    assert_non_null(shelf_sql(shelf->path, "CREATE TABLE photo (id)")); /* names no program at all */
+    assert_non_null(
+        shelf_sql(shelf->path, "CREATE TABLE photo (id)")); /* names no program at all */
     REFUSED(BATON_E_store_failed, "another program",
             store_open(shelf->dir, &owner, &shelf->store, err));
 }
@@ -142,7 +146,8 @@ static void test_x20_planted_objects_are_refused(void **state)
         if (shelf_sql(shelf->path, planted[i]) == NULL) {
             fail_msg("%s", planted[i]);
         }
-        REFUSED(BATON_E_store_failed, "planted", store_open(shelf->dir, &owner, &shelf->store, err));
+        REFUSED(BATON_E_store_failed, "planted",
+                store_open(shelf->dir, &owner, &shelf->store, err));
         assert_int_equal(unlink(shelf->path), 0);
     }
 }
@@ -164,7 +169,8 @@ static void test_another_workers_store_is_refused(void **state)
     struct store_owner owner = shelf_owner(shelf);
     shelf_close(shelf);
     owner.worker = "lint/host-2";
-    REFUSED(BATON_E_store_failed, "lint/host-1", store_open(shelf->dir, &owner, &shelf->store, err));
+    REFUSED(BATON_E_store_failed, "lint/host-1",
+            store_open(shelf->dir, &owner, &shelf->store, err));
 }
 
 /* Rule 16: an image of another log is dropped; what ended here is a fact whatever the log. */
@@ -196,7 +202,8 @@ static void test_rule_16_image_of_another_cluster_is_dropped(void **state)
     assert_true(found);
 }
 
-/* H-50: what migrations make of an empty file is what the files say; H-49: doing it again does nothing. */
+/* H-50: what migrations make of an empty file is what the files say; H-49: doing it again does
+ * nothing. */
 static void test_h50_fresh_schema_is_the_migrated_one(void **state)
 {
     struct shelf *shelf = *state;
@@ -218,7 +225,8 @@ static void test_no_statement_may_attach_a_file(void **state)
 {
     struct shelf *shelf = *state;
     assert_int_not_equal(
-        sqlite3_exec(shelf->store->db.handle, "ATTACH ':memory:' AS other", NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_exec(shelf->store->db.handle, "ATTACH ':memory:' AS other", NULL, NULL, NULL),
+        SQLITE_OK);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /*
- * The image of the turn log: folding takes the log's word, whatever was there before, and never another
- * identity (DESIGN section 4; RULES R-12, R-20, R-24; STYLE Q10).
+ * The image of the turn log: folding takes the log's word, whatever was there before, and never
+ * another identity (DESIGN section 4; RULES R-12, R-20, R-24; STYLE Q10).
  */
 #include "tests/unit/store/store_fixture.h"
 
@@ -70,8 +70,9 @@ static void test_folding_skips_states(void **state)
     record_next(&record, ATTEMPT_running);
     fold(shelf->store, 0, 9, &record, 0); /* running 1 -> running 5 */
     assert_string_equal(count_of(shelf, "attempt"), "5");
-    assert_string_equal(shelf_sql(shelf->path, "SELECT group_concat(no) FROM attempt WHERE state IN "
-                                               "('queued', 'running')"),
+    assert_string_equal(shelf_sql(shelf->path,
+                                  "SELECT group_concat(no) FROM attempt WHERE state IN "
+                                  "('queued', 'running')"),
                         "5");
     record_close(&record, TURN_completed);
     fold(shelf->store, 0, 30, &record, 0);
@@ -91,13 +92,15 @@ static void test_r12_an_attempt_that_left_the_record_is_not_live(void **state)
     }
     assert_null(turn_record_attempt(&record, 1));
     fold(shelf->store, 0, 2, &record, 0);
-    assert_string_equal(shelf_sql(shelf->path, "SELECT group_concat(no) FROM attempt WHERE state IN "
-                                               "('queued', 'running')"),
+    assert_string_equal(shelf_sql(shelf->path,
+                                  "SELECT group_concat(no) FROM attempt WHERE state IN "
+                                  "('queued', 'running')"),
                         "67");
     turn_record_done(&record);
 }
 
-/* an identity that the image holds never changes, the role least of all; nothing is changed then. */
+/* R-24: an identity that the image holds never changes, the role least of all; nothing is changed
+ * then. */
 static void test_r24_another_identity_is_refused(void **state)
 {
     struct shelf *shelf = *state;
@@ -130,7 +133,8 @@ static void test_r24_plain_sqlite_cannot_change_a_role(void **state)
     assert_null(shelf_sql(shelf->path, "UPDATE turn SET role = 'owner'"));
     assert_null(shelf_sql(shelf->path, "UPDATE attempt SET role = 'owner'"));
     snprintf(command, sizeof(command),
-             "sqlite3 %s \"UPDATE turn SET role = 'owner'\" 2>&1 | grep -q 'role included, never changes'",
+             "sqlite3 %s \"UPDATE turn SET role = 'owner'\" 2>&1 | grep -q 'role included, never "
+             "changes'",
              shelf->path);
     if (system("command -v sqlite3 >/dev/null") == 0) {
         assert_int_equal(system(command), 0);
@@ -158,11 +162,13 @@ static void test_an_attempt_has_the_role_of_its_turn(void **state)
 {
     struct shelf *shelf = *state;
     fold_new(shelf->store, 0, 1, TURN_A, TURN_completed, 0);
-    assert_null(shelf_sql(shelf->path, "INSERT INTO attempt (turn_id, no, role, service, worker, profile, state) "
-                                       "VALUES ('" TURN_A "', 2, 'owner', 's', 'w', 'p', 'queued')"));
-    assert_null(shelf_sql(shelf->path, "PRAGMA foreign_keys = ON; INSERT INTO attempt "
-                                       "(turn_id, no, role, service, worker, profile, state) "
-                                       "VALUES ('" TURN_B "', 1, 'owner', 's', 'w', 'p', 'queued')"));
+    assert_null(shelf_sql(
+        shelf->path, "INSERT INTO attempt (turn_id, no, role, service, worker, profile, state) "
+                     "VALUES ('" TURN_A "', 2, 'owner', 's', 'w', 'p', 'queued')"));
+    assert_null(shelf_sql(shelf->path,
+                          "PRAGMA foreign_keys = ON; INSERT INTO attempt "
+                          "(turn_id, no, role, service, worker, profile, state) "
+                          "VALUES ('" TURN_B "', 1, 'owner', 's', 'w', 'p', 'queued')"));
 }
 
 static void test_a_tombstone_forgets_turn_and_attempts(void **state)

@@ -1,4 +1,5 @@
-/* Facts: recorded ends stay whatever happens to the image, until they are forgotten (protocol rule 7). */
+/* Facts: recorded ends stay whatever happens to the image, until they are forgotten (protocol rule
+ * 7). */
 #include "tests/unit/store/store_fixture.h"
 
 static void note(struct shelf *shelf, const struct recorded_end *end)
@@ -53,7 +54,7 @@ static void test_every_failure_class_is_kept(void **state)
                                    .attempt = class + 1,
                                    .boot = shelf->boot,
                                    .failed = true,
-                                   .class = (enum failure)class,
+                                   .class = (enum failure) class,
                                    .retry_after_ms = 1000 + class,
                                    .uncounted = class % 2 == 0,
                                    .ended_at = {WHEN}};

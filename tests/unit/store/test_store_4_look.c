@@ -47,9 +47,11 @@ static void test_each_inconsistency_is_found(void **state)
          "UPDATE turn SET attempt = 2 WHERE turn_id = '" TURN_C "'",
          "is completed and has 1 live attempts"},
         {"UPDATE turn SET lease_boot = '' WHERE turn_id = '" TURN_A "'", "nobody holds its lease"},
-        {"UPDATE turn SET ended_at = NULL WHERE turn_id = '" TURN_C "'", "is completed and has no end"},
+        {"UPDATE turn SET ended_at = NULL WHERE turn_id = '" TURN_C "'",
+         "is completed and has no end"},
         {"UPDATE turn SET ended_at = 5 WHERE turn_id = '" TURN_A "'", "is running and has an end"},
-        {"UPDATE turn SET attempt = 9 WHERE turn_id = '" TURN_A "'", "is 9 and the highest number is 1"},
+        {"UPDATE turn SET attempt = 9 WHERE turn_id = '" TURN_A "'",
+         "is 9 and the highest number is 1"},
         {"DELETE FROM checkpoint WHERE partition = 1", "of partition 1, which has no checkpoint"},
     };
     struct shelf *shelf = *state;
@@ -77,9 +79,11 @@ static void test_a_changed_role_of_an_attempt_is_found(void **state)
     char trigger[800];
     fold_new(shelf->store, 0, 1, TURN_A, TURN_running, 0);
     shelf_close(shelf);
-    snprintf(trigger, sizeof(trigger), "%s",
-             shelf_sql(shelf->path, "SELECT sql FROM sqlite_schema WHERE name = 'attempt_identity'"));
-    assert_non_null(shelf_sql(shelf->path, "DROP TRIGGER attempt_identity; UPDATE attempt SET role = 'owner'"));
+    snprintf(
+        trigger, sizeof(trigger), "%s",
+        shelf_sql(shelf->path, "SELECT sql FROM sqlite_schema WHERE name = 'attempt_identity'"));
+    assert_non_null(
+        shelf_sql(shelf->path, "DROP TRIGGER attempt_identity; UPDATE attempt SET role = 'owner'"));
     assert_non_null(shelf_sql(shelf->path, trigger));
     char *text = findings_of(shelf, &summary);
     assert_non_null(strstr(text, "has another role than its turn"));
@@ -123,7 +127,8 @@ static void test_backup_while_a_worker_writes(void **state)
     char copy[96];
     snprintf(copy, sizeof(copy), "%s/copy.db", shelf->dir);
     fold_new(shelf->store, 0, 1, TURN_A, TURN_running, 0);
-    OK(store_begin(shelf->store, __func__, err)); /* a transaction is open: the copy has what was committed */
+    OK(store_begin(shelf->store, __func__,
+                   err)); /* a transaction is open: the copy has what was committed */
     OK(store_checkpoint_set(shelf->store, 0, 99, (struct wall_ms){WHEN}, err));
     OK(store_backup(shelf->dir, copy, err));
     OK(store_commit(shelf->store, err));

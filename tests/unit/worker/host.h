@@ -1,13 +1,13 @@
 /*
- * A host of one service with real workers on a real local log, each a process of its own that a test may kill, with
- * a callback executor that does what the turn's summary says. For the tests of worker/.
+ * A host of one service with real workers on a real local log, each a process of its own that a
+ * test may kill, with a callback executor that does what the turn's summary says. For the tests of
+ * worker/.
  *
  * The summary is a plan: words with commas, one for each attempt, the last one for all that follow:
  *   a verdict          approve, proceed, done, ...
  *   a failure class    overloaded, auth, crash, ...   (class@MS: with retry-after)
- *   hang               waits until it is told to stop or the file <dir>/go is there, then goes on with the next
- *   die                SIGKILL of its worker
- *   silent             ends without a result
+ *   hang               waits until it is told to stop or the file <dir>/go is there, then goes on
+ * with the next die                SIGKILL of its worker silent             ends without a result
  */
 #ifndef BATON_TESTS_UNIT_WORKER_HOST_H
 #define BATON_TESTS_UNIT_WORKER_HOST_H
@@ -184,7 +184,8 @@ static void host_configure(struct host *host, const char *const *sets, size_t n_
     }
     snprintf(name, sizeof(name), "%s/baton.yaml", host->dir);
     config_free(host->config);
-    if (config_parse(name, host_yaml, strlen(host_yaml), all, n, &host->config, &findings, &err) != BATON_OK) {
+    if (config_parse(name, host_yaml, strlen(host_yaml), all, n, &host->config, &findings, &err) !=
+        BATON_OK) {
         fail_msg("%s\n%s", err.text, findings.data);
     }
     buf_done(&findings);
@@ -368,7 +369,6 @@ __attribute__((unused)) static void worker_kill(struct host *host, const char *i
     worker_wait_killed(host, id);
 }
 
-
 __attribute__((unused)) static void worker_stop(struct host *host, const char *id)
 {
     char stop = WORKER_WAKE_STOP;
@@ -392,8 +392,8 @@ __attribute__((unused)) static void host_go(struct host *host)
 
 /* ---- what is sent ---- */
 
-static void send_value(struct host *host, enum topic_kind kind, const char *key, const void *value, size_t len,
-                       bool wait)
+static void send_value(struct host *host, enum topic_kind kind, const char *key, const void *value,
+                       size_t len, bool wait)
 {
     struct topic_name topic = host_topic(kind);
     const struct log_header header = {"baton-wait", "claimed", 7};
@@ -411,8 +411,8 @@ static void send_value(struct host *host, enum topic_kind kind, const char *key,
 struct sending {
     enum role role;
     const char *plan;
-    const char *key;    /* NULL: a new one */
-    const char *reason; /* another content under the same key */
+    const char *key;       /* NULL: a new one */
+    const char *reason;    /* another content under the same key */
     int64_t not_before_ms; /* from now */
     bool wait;
     int partition; /* that the turn shall be in, from 1; 0: any (only without a key) */
@@ -450,7 +450,8 @@ static struct turn_id send_turn_as(struct host *host, const struct sending *send
     return id;
 }
 
-__attribute__((unused)) static struct turn_id send_turn(struct host *host, enum role role, const char *plan)
+__attribute__((unused)) static struct turn_id send_turn(struct host *host, enum role role,
+                                                        const char *plan)
 {
     const struct sending sending = {.role = role, .plan = plan};
     return send_turn_as(host, &sending);
@@ -469,11 +470,13 @@ static void send_control(struct host *host, struct control *control)
 
 __attribute__((unused)) static void send_cancel(struct host *host, const char *turn_id)
 {
-    struct control control = {.kind = CONTROL_cancel, .turn_id = turn_id_of(turn_id), .reason = (char *)"enough"};
+    struct control control = {
+        .kind = CONTROL_cancel, .turn_id = turn_id_of(turn_id), .reason = (char *)"enough"};
     send_control(host, &control);
 }
 
-__attribute__((unused)) static void send_replay(struct host *host, const char *turn_id, int attempt, bool again)
+__attribute__((unused)) static void send_replay(struct host *host, const char *turn_id, int attempt,
+                                                bool again)
 {
     struct control control = {
         .kind = CONTROL_replay, .turn_id = turn_id_of(turn_id), .attempt = attempt, .again = again};
@@ -511,10 +514,12 @@ struct finding {
 static void find_turn(const struct log_record *record, void *arg)
 {
     struct finding *finding = arg;
-    if (record->key_len == 32 && memcmp(record->key, finding->id, 32) == 0 && record->value != NULL) {
+    if (record->key_len == 32 && memcmp(record->key, finding->id, 32) == 0 &&
+        record->value != NULL) {
         struct baton_error err = {0};
         turn_record_done(finding->record);
-        if (turn_record_parse(record->value, record->value_len, finding->record, &err) != BATON_OK) {
+        if (turn_record_parse(record->value, record->value_len, finding->record, &err) !=
+            BATON_OK) {
             fail_msg("turn log: %s", err.text);
         }
         finding->found = true;
@@ -531,7 +536,8 @@ static bool turn_in_log(struct host *host, const char *id, struct turn_record *r
 }
 
 /* Waits for a state, and an attempt number (0: any). */
-__attribute__((unused)) static void wait_for(struct host *host, const char *id, enum turn_state state, int attempt)
+__attribute__((unused)) static void wait_for(struct host *host, const char *id,
+                                             enum turn_state state, int attempt)
 {
     struct turn_record record;
     for (int64_t end = mono_now().v + WAIT_MS;; usleep(3000)) {
@@ -549,8 +555,8 @@ __attribute__((unused)) static void wait_for(struct host *host, const char *id, 
                     show_log(host, host->workers[i].id);
                 }
             }
-            fail_msg("turn %s is %s at attempt %d, not %s", id, found ? turn_state_word(now) : "unknown", no,
-                     turn_state_word(state));
+            fail_msg("turn %s is %s at attempt %d, not %s", id,
+                     found ? turn_state_word(now) : "unknown", no, turn_state_word(state));
         }
     }
 }
@@ -611,7 +617,8 @@ static const char *letters_of(struct host *host, const char *id)
 /* Waits until the text of outcomes holds a word. */
 __attribute__((unused)) static void wait_told(struct host *host, const char *id, const char *word)
 {
-    for (int64_t end = mono_now().v + WAIT_MS; strstr(outcomes_of(host, id), word) == NULL; usleep(3000)) {
+    for (int64_t end = mono_now().v + WAIT_MS; strstr(outcomes_of(host, id), word) == NULL;
+         usleep(3000)) {
         if (mono_now().v > end) {
             show_log(host, host->workers[0].id);
             fail_msg("'%s' was not told of %s: %s", word, id, outcomes_of(host, id));
@@ -630,7 +637,8 @@ __attribute__((unused)) static const char *attempts_of(struct host *host, const 
             const struct attempt *a = &record.attempts[i];
             size_t n = strlen(text);
             snprintf(text + n, sizeof(text) - n, "%s%d:%s/%s/%s", n > 0 ? " " : "", a->no,
-                     attempt_state_word(a->state), a->has_class ? failure_word(a->class) : "", a->profile.s);
+                     attempt_state_word(a->state), a->has_class ? failure_word(a->class) : "",
+                     a->profile.s);
         }
     }
     turn_record_done(&record);
@@ -644,7 +652,10 @@ static int calls_of(struct host *host, const char *id, int attempt)
     int count = 0;
     FILE *file = fopen(host->calls, "r");
     while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        count += strncmp(line, id, 32) == 0 && (attempt == 0 || strtol(line + 33, NULL, 10) == attempt) ? 1 : 0;
+        count +=
+            strncmp(line, id, 32) == 0 && (attempt == 0 || strtol(line + 33, NULL, 10) == attempt)
+                ? 1
+                : 0;
     }
     if (file != NULL) {
         fclose(file);
@@ -663,7 +674,8 @@ __attribute__((unused)) static void wait_called(struct host *host, const char *i
 }
 
 /* The first column of the first row of a worker's store, read from outside. */
-__attribute__((unused)) static const char *store_text(struct host *host, const char *worker, const char *sql)
+__attribute__((unused)) static const char *store_text(struct host *host, const char *worker,
+                                                      const char *sql)
 {
     static char text[1024];
     char path[160];
@@ -674,7 +686,8 @@ __attribute__((unused)) static const char *store_text(struct host *host, const c
     sqlite3_busy_timeout(handle, 5000);
     int rc = sqlite3_prepare_v2(handle, sql, -1, &stmt, NULL);
     text[0] = '\0'; /* before its worker has made the tables, too */
-    if (rc == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_text(stmt, 0) != NULL) {
+    if (rc == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW &&
+        sqlite3_column_text(stmt, 0) != NULL) {
         snprintf(text, sizeof(text), "%s", (const char *)sqlite3_column_text(stmt, 0));
     }
     sqlite3_finalize(stmt);
@@ -682,13 +695,14 @@ __attribute__((unused)) static const char *store_text(struct host *host, const c
     return text;
 }
 
-__attribute__((unused)) static void wait_stored(struct host *host, const char *worker, const char *sql,
-                                                const char *text)
+__attribute__((unused)) static void wait_stored(struct host *host, const char *worker,
+                                                const char *sql, const char *text)
 {
     char path[160];
     snprintf(path, sizeof(path), "%s/data/" SERVICE "/%s/store.db-wal", host->dir, worker);
     for (int64_t end = mono_now().v + WAIT_MS;
-         access(path, F_OK) != 0 || strcmp(store_text(host, worker, sql), text) != 0; usleep(3000)) {
+         access(path, F_OK) != 0 || strcmp(store_text(host, worker, sql), text) != 0;
+         usleep(3000)) {
         if (mono_now().v > end) {
             show_log(host, worker);
             fail_msg("%s: never %s", sql, text);
@@ -713,7 +727,8 @@ static void check_call(struct host *host, char *line)
     }
     turn_record_done(&record);
     if (calls_of(host, line, attempt) != 1) {
-        fail_msg("attempt %d of %s was called %d times", attempt, line, calls_of(host, line, attempt));
+        fail_msg("attempt %d of %s was called %d times", attempt, line,
+                 calls_of(host, line, attempt));
     }
 }
 
@@ -740,9 +755,10 @@ static void check_turn(const struct log_record *log_record, void *arg)
     }
     const char *told = outcomes_of(host, record.id.s);
     int ends = count_word(told, "completed") + count_word(told, "cancelled");
-    bool one = record.state == TURN_parked                                     ? live == 0 && ends == 0
-               : record.state == TURN_queued || record.state == TURN_running ? live == 1 && ends == 0
-                                                                               : live == 0 && ends == 1;
+    bool one = record.state == TURN_parked ? live == 0 && ends == 0
+               : record.state == TURN_queued || record.state == TURN_running
+                   ? live == 1 && ends == 0
+                   : live == 0 && ends == 1;
     if (record.state == TURN_parked) {
         one = one && letters_of(host, record.id.s)[0] != '\0';
     }

@@ -1,4 +1,5 @@
-/* A worker in a program of one's own, seen through the public headers only (baton/worker.h, baton/publish.h). */
+/* A worker in a program of one's own, seen through the public headers only (baton/worker.h,
+ * baton/publish.h). */
 #include "baton/publish.h"
 #include "baton/worker.h"
 #include "topics/provision.h"
@@ -60,9 +61,10 @@ static void write_config(const struct place *place)
 {
     FILE *file = fopen(place->config, "w");
     assert_non_null(file);
-    fprintf(file,
-            "version: 1\nlog: local\nlocal: {path: log.db, partitions: 2}\nstate_dir: data\nidentity: tester\nproof: off\n"
-            "services:\n  lint: {roles: [reviewer], parallel: 2, deadline: 30s, grace: 10s, executor: {kind: callback}}\n");
+    fprintf(file, "version: 1\nlog: local\nlocal: {path: log.db, partitions: 2}\nstate_dir: "
+                  "data\nidentity: tester\nproof: off\n"
+                  "services:\n  lint: {roles: [reviewer], parallel: 2, deadline: 30s, grace: 10s, "
+                  "executor: {kind: callback}}\n");
     assert_int_equal(fclose(file), 0);
 }
 
@@ -146,9 +148,11 @@ static void test_what_cannot_be_opened_is_refused(void **state)
     options.config_path = place->config;
     assert_int_equal(baton_worker_open(&options, do_turn, place, &worker, &err), BATON_E_usage);
     options.service = "Lint";
-    assert_int_equal(baton_worker_open(&options, do_turn, place, &worker, &err), BATON_E_bad_service);
+    assert_int_equal(baton_worker_open(&options, do_turn, place, &worker, &err),
+                     BATON_E_bad_service);
     options.service = "nobody";
-    assert_int_equal(baton_worker_open(&options, do_turn, place, &worker, &err), BATON_E_unknown_service);
+    assert_int_equal(baton_worker_open(&options, do_turn, place, &worker, &err),
+                     BATON_E_unknown_service);
     assert_non_null(strstr(err.text, "nobody"));
     options.service = "lint";
     assert_int_equal(baton_worker_open(&options, NULL, place, &worker, &err), BATON_E_usage);
@@ -156,7 +160,8 @@ static void test_what_cannot_be_opened_is_refused(void **state)
     assert_int_equal(baton_worker_open(&options, do_turn, place, &worker, &err), BATON_E_usage);
     options.size++;
     options.config_path = "/nonexistent/baton.yaml";
-    assert_int_equal(baton_worker_open(&options, do_turn, place, &worker, NULL), BATON_E_bad_config);
+    assert_int_equal(baton_worker_open(&options, do_turn, place, &worker, NULL),
+                     BATON_E_bad_config);
     assert_null(worker);
     baton_worker_free(NULL);
     baton_worker_stop(NULL);
@@ -271,11 +276,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_cannot_be_opened_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_worker_drains_in_the_callers_thread, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_worker_runs_in_its_own_thread_until_it_is_stopped, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_worker_drains_in_the_callers_thread, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_worker_runs_in_its_own_thread_until_it_is_stopped,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_start_says_what_kept_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_stop_before_the_start_ends_it_at_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_freeing_is_a_clean_stop_and_a_second_stop_kills, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_stop_before_the_start_ends_it_at_once, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_freeing_is_a_clean_stop_and_a_second_stop_kills, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_lines_go_where_they_are_asked_for, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

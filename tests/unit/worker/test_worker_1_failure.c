@@ -1,6 +1,6 @@
 /*
- * What follows a failure, as a table: every class, with profiles, retries and budgets left or spent, with and
- * without a wait that the provider asks for (RULES S1, R-40; DESIGN section 6).
+ * What follows a failure, as a table: every class, with profiles, retries and budgets left or
+ * spent, with and without a wait that the provider asks for (RULES S1, R-40; DESIGN section 6).
  */
 #include "worker/internal.h"
 
@@ -15,20 +15,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char yaml[] = "version: 1\n"
-                           "proof: off\n"
-                           "services:\n"
-                           "  lint:\n"
-                           "    roles: [reviewer]\n"
-                           "    executor: {kind: callback}\n"
-                           "    profiles: [{name: one, env: {}}, {name: two, env: {}}, {name: three, env: {}}]\n";
+static const char yaml[] =
+    "version: 1\n"
+    "proof: off\n"
+    "services:\n"
+    "  lint:\n"
+    "    roles: [reviewer]\n"
+    "    executor: {kind: callback}\n"
+    "    profiles: [{name: one, env: {}}, {name: two, env: {}}, {name: three, env: {}}]\n";
 
 static struct config *configure(const char *const *sets, size_t n_sets)
 {
     struct config *config = NULL;
     struct baton_error err = {0};
     struct buf findings = BUF_INIT;
-    if (config_parse("/x/baton.yaml", yaml, strlen(yaml), sets, n_sets, &config, &findings, &err) != BATON_OK) {
+    if (config_parse("/x/baton.yaml", yaml, strlen(yaml), sets, n_sets, &config, &findings, &err) !=
+        BATON_OK) {
         fail_msg("%s", findings.data);
     }
     buf_done(&findings);
@@ -78,7 +80,8 @@ static enum next_kind expected(const struct config *config, const struct world *
         return NEXT_park;
     }
     snprintf(list, sizeof(list), "%s", failure_default_actions(world->class));
-    for (char *save = NULL, *word = strtok_r(list, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save)) {
+    for (char *save = NULL, *word = strtok_r(list, " ", &save); word != NULL;
+         word = strtok_r(NULL, " ", &save)) {
         if (strcmp(word, "retry") == 0 && !world->long_wait &&
             (loss || world->retries < config->retry.each_service)) {
             return NEXT_retry;
@@ -90,7 +93,8 @@ static enum next_kind expected(const struct config *config, const struct world *
     return NEXT_park;
 }
 
-static void build(const struct config *config, const struct world *world, struct turn_record *record)
+static void build(const struct config *config, const struct world *world,
+                  struct turn_record *record)
 {
     static const char *const profiles[] = {"one", "two", "three"};
     record_of(record);
@@ -130,9 +134,9 @@ static void test_every_class_in_every_world(void **state)
         int64_t wait = world.long_wait ? config->retry.max_wait_ms + 1 : 1500;
         struct next_step step = failure_next(config, service, &record, world.class, wait, 0.5);
         if (step.kind != expected(config, &world)) {
-            fail_msg("%s, %d tried, %d retries, spent %d%d%d, long wait %d: %d", failure_word(world.class),
-                     world.tried, world.retries, world.failures_spent, world.losses_spent,
-                     world.attempts_spent, world.long_wait, (int)step.kind);
+            fail_msg("%s, %d tried, %d retries, spent %d%d%d, long wait %d: %d",
+                     failure_word(world.class), world.tried, world.retries, world.failures_spent,
+                     world.losses_spent, world.attempts_spent, world.long_wait, (int)step.kind);
         }
         if (step.kind == NEXT_retry) {
             assert_true(world.class == FAILURE_lost ? step.delay_ms == 0 : step.delay_ms >= wait);
@@ -165,7 +169,8 @@ static void test_codes_of_parking(void **state)
         {{.class = FAILURE_overloaded, .failures_spent = true}, BATON_E_attempts_exhausted},
         {{.class = FAILURE_overloaded, .attempts_spent = true}, BATON_E_attempts_exhausted},
         {{.class = FAILURE_lost, .losses_spent = true}, BATON_E_worker_killed},
-        {{.class = FAILURE_crash, .losses_spent = true, .failures_spent = true}, BATON_E_worker_killed},
+        {{.class = FAILURE_crash, .losses_spent = true, .failures_spent = true},
+         BATON_E_worker_killed},
     };
     struct config *config = configure(NULL, 0);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -184,12 +189,14 @@ static void test_codes_of_parking(void **state)
 static void test_a_rotation_after_a_crash_counts_as_no_retry(void **state)
 {
     (void)state;
-    static const char crash[] = "version: 1\nproof: off\non_failure: {crash: [rotate, park]}\n"
-                                "services:\n  lint:\n    roles: [reviewer]\n    executor: {kind: callback}\n"
-                                "    profiles: [{name: one, env: {}}, {name: two, env: {}}]\n";
+    static const char crash[] =
+        "version: 1\nproof: off\non_failure: {crash: [rotate, park]}\n"
+        "services:\n  lint:\n    roles: [reviewer]\n    executor: {kind: callback}\n"
+        "    profiles: [{name: one, env: {}}, {name: two, env: {}}]\n";
     struct config *config = NULL;
     struct turn_record record;
-    assert_int_equal(config_parse("/x/b.yaml", crash, strlen(crash), NULL, 0, &config, NULL, NULL), BATON_OK);
+    assert_int_equal(config_parse("/x/b.yaml", crash, strlen(crash), NULL, 0, &config, NULL, NULL),
+                     BATON_OK);
     const struct config_service *service = config_service_find(config, "lint");
     record_of(&record);
     add_attempt(&record, "one", FAILURE_crash);
@@ -222,8 +229,8 @@ static void test_a_try_that_never_started_counts_as_no_retry(void **state)
     }
     record.failures = 0;
     add_attempt(&record, "one", FAILURE_unavailable);
-    struct next_step step =
-        failure_next(config, config_service_find(config, "lint"), &record, FAILURE_unavailable, 0, 0.5);
+    struct next_step step = failure_next(config, config_service_find(config, "lint"), &record,
+                                         FAILURE_unavailable, 0, 0.5);
     assert_int_equal(step.kind, NEXT_retry);
     assert_int_equal(step.delay_ms, 2000);
     turn_record_done(&record);
@@ -242,7 +249,8 @@ static void test_a_replay_begins_a_new_series(void **state)
     record.since = record.attempt + 1;
     record.n_tried = 0;
     add_attempt(&record, "one", FAILURE_auth);
-    assert_int_equal(failure_next(config, service, &record, FAILURE_auth, 0, 0.5).kind, NEXT_rotate);
+    assert_int_equal(failure_next(config, service, &record, FAILURE_auth, 0, 0.5).kind,
+                     NEXT_rotate);
     record.failures = config->budget.failures;
     assert_int_equal(failure_next(config, service, &record, FAILURE_auth, 0, 0.5).kind, NEXT_park);
     turn_record_done(&record);
@@ -258,9 +266,12 @@ static void test_delays(void **state)
     struct turn_record record;
     const struct world world = {.class = FAILURE_rate_limited};
     build(config, &world, &record);
-    assert_int_equal(failure_next(config, service, &record, FAILURE_rate_limited, 0, 0.0).delay_ms, 1600);
-    assert_int_equal(failure_next(config, service, &record, FAILURE_rate_limited, 0, 1.0).delay_ms, 2400);
-    assert_int_equal(failure_next(config, service, &record, FAILURE_rate_limited, 9000, 0.0).delay_ms, 9000);
+    assert_int_equal(failure_next(config, service, &record, FAILURE_rate_limited, 0, 0.0).delay_ms,
+                     1600);
+    assert_int_equal(failure_next(config, service, &record, FAILURE_rate_limited, 0, 1.0).delay_ms,
+                     2400);
+    assert_int_equal(
+        failure_next(config, service, &record, FAILURE_rate_limited, 9000, 0.0).delay_ms, 9000);
     record.losses = 2;
     assert_int_equal(failure_next(config, service, &record, FAILURE_crash, 0, 0.5).delay_ms, 4000);
     turn_record_done(&record);

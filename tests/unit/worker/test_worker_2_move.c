@@ -1,4 +1,5 @@
-/* The movers over every pair of states: what the tables permit happens, all else stops the program (STYLE S2, R-28). */
+/* The movers over every pair of states: what the tables permit happens, all else stops the program
+ * (STYLE S2, R-28). */
 #include "worker/internal.h"
 
 #include <setjmp.h>
@@ -18,14 +19,15 @@
 
 /* The moves of RULES S1 and S2, written down once more. */
 static const char *const turn_moves[] = {
-    "none>queued", "none>running", "none>parked", "none>cancelled", "queued>running", "running>queued",
-    "queued>delegated", "running>delegated", "running>parked", "queued>parked", "parked>queued",
-    "parked>delegated", "running>completed", "queued>cancelled", "running>cancelled", "parked>cancelled",
+    "none>queued",       "none>running",     "none>parked",       "none>cancelled",
+    "queued>running",    "running>queued",   "queued>delegated",  "running>delegated",
+    "running>parked",    "queued>parked",    "parked>queued",     "parked>delegated",
+    "running>completed", "queued>cancelled", "running>cancelled", "parked>cancelled",
 };
 static const char *const attempt_moves[] = {
-    "none>queued", "none>running", "queued>running", "running>completed", "running>failed",
-    "running>delegated", "none>failed", "queued>failed", "queued>delegated", "queued>cancelled",
-    "running>cancelled", "none>cancelled",
+    "none>queued",      "none>running",      "queued>running",    "running>completed",
+    "running>failed",   "running>delegated", "none>failed",       "queued>failed",
+    "queued>delegated", "queued>cancelled",  "running>cancelled", "none>cancelled",
 };
 
 static bool listed(const char *const *moves, size_t count, const char *from, const char *to)
@@ -53,7 +55,8 @@ static void move_turn(bool birth, enum turn_state from, enum turn_state to)
     record.delay_ms = 5;
     turn_move(&w, &record, birth, to);
     if (record.state != to || (to != TURN_running && record.lease_worker.s[0] != '\0') ||
-        (to != TURN_queued && record.delay_ms != 0) || (to != TURN_parked && record.code != BATON_OK) ||
+        (to != TURN_queued && record.delay_ms != 0) ||
+        (to != TURN_parked && record.code != BATON_OK) ||
         turn_state_open(to) != (record.ended_at.v == 0)) {
         _exit(2);
     }
@@ -75,7 +78,8 @@ static void move_attempt(bool birth, enum attempt_state from, enum attempt_state
         attempt->state = from;
         attempt_move(&record, attempt, to, (struct wall_ms){77});
     }
-    if (attempt->state != to || attempt->no != 3 || attempt_state_live(to) != (attempt->ended_at.v == 0)) {
+    if (attempt->state != to || attempt->no != 3 ||
+        attempt_state_live(to) != (attempt->ended_at.v == 0)) {
         _exit(2);
     }
     turn_record_done(&record);
@@ -83,7 +87,8 @@ static void move_attempt(bool birth, enum attempt_state from, enum attempt_state
 
 /* Runs in a child, whose end says whether the contract held. */
 static bool permitted(void (*turn)(bool, enum turn_state, enum turn_state),
-                      void (*attempt)(bool, enum attempt_state, enum attempt_state), bool birth, int from, int to)
+                      void (*attempt)(bool, enum attempt_state, enum attempt_state), bool birth,
+                      int from, int to)
 {
     int status = 0;
     pid_t pid = fork();
@@ -135,8 +140,8 @@ static void test_attempts_over_every_pair(void **state)
     for (int to = 0; to < ATTEMPT_STATE_COUNT; to++) {
         for (int from = -1; from < ATTEMPT_STATE_COUNT; from++) {
             const char *word = from < 0 ? "none" : attempt_state_word((enum attempt_state)from);
-            bool wanted = listed(attempt_moves, sizeof(attempt_moves) / sizeof(attempt_moves[0]), word,
-                                 attempt_state_word((enum attempt_state)to));
+            bool wanted = listed(attempt_moves, sizeof(attempt_moves) / sizeof(attempt_moves[0]),
+                                 word, attempt_state_word((enum attempt_state)to));
             if (permitted(NULL, move_attempt, from < 0, from < 0 ? 0 : from, to) != wanted) {
                 fail_msg("attempt %s -> %s: %s", word, attempt_state_word((enum attempt_state)to),
                          wanted ? "refused" : "permitted");

@@ -45,7 +45,8 @@ static void test_r33_rotation_is_another_attempt(void **state)
     assert_string_equal(attempts_of(host, id.s), "1:failed/auth/one 2:completed//two");
 }
 
-/* with everything spent the turn is parked, open, with its role; a replay runs the same role. */
+/* R-02, R-39: with everything spent the turn is parked, open, with its role; a replay runs the same
+ * role. */
 static void test_r39_exhausted_is_parked_and_replayed(void **state)
 {
     struct host *host = *state;
@@ -61,7 +62,8 @@ static void test_r39_exhausted_is_parked_and_replayed(void **state)
     turn_record_done(&record);
     send_replay(host, id.s, 2, false);
     wait_for(host, id.s, TURN_completed, 3);
-    assert_string_equal(attempts_of(host, id.s), "1:failed/auth/one 2:failed/auth/two 3:completed//one");
+    assert_string_equal(attempts_of(host, id.s),
+                        "1:failed/auth/one 2:failed/auth/two 3:completed//one");
     assert_string_equal(outcomes_of(host, id.s), "parked answer:ok completed");
     worker_stop(host, "w1");
 }
@@ -164,7 +166,8 @@ static void test_cancel_of_a_running_turn(void **state)
 static void test_cancel_of_a_queued_and_of_a_parked_turn(void **state)
 {
     struct host *host = *state;
-    const struct sending later = {.role = ROLE_reviewer, .plan = "approve", .not_before_ms = 3600000};
+    const struct sending later = {
+        .role = ROLE_reviewer, .plan = "approve", .not_before_ms = 3600000};
     worker_start(host, "w1");
     struct turn_id queued = send_turn_as(host, &later);
     struct turn_id parked = send_turn(host, ROLE_reviewer, "bad_request");
@@ -184,9 +187,17 @@ static void test_rule_28_a_cancel_before_its_handoff(void **state)
     struct host *host = *state;
     const struct sending second = {.role = ROLE_arbiter, .plan = "proceed", .key = "early"};
     struct turn *turn = NULL;
-    const struct turn_draft draft = {.fleet = PREFIX, .origin = "tester", .service = SERVICE, .role = ROLE_arbiter,
-                                     .task_id = "t-1", .run_id = "", .intent = "work", .key = "early",
-                                     .parent = "", .created_at = wall_now(), .summary = "x"};
+    const struct turn_draft draft = {.fleet = PREFIX,
+                                     .origin = "tester",
+                                     .service = SERVICE,
+                                     .role = ROLE_arbiter,
+                                     .task_id = "t-1",
+                                     .run_id = "",
+                                     .intent = "work",
+                                     .key = "early",
+                                     .parent = "",
+                                     .created_at = wall_now(),
+                                     .summary = "x"};
     OK(turn_encode(&draft, &turn, err));
     struct turn_id id = turn->id;
     turn_free(turn);
@@ -200,7 +211,8 @@ static void test_rule_28_a_cancel_before_its_handoff(void **state)
     wait_for(host, id.s, TURN_cancelled, 1);
     worker_stop(host, "w1");
     assert_int_equal(calls_of(host, id.s, 0), 0);
-    assert_string_equal(store_text(host, "w1", "SELECT count(*) FROM note WHERE key LIKE '~cancel%'"), "0");
+    assert_string_equal(
+        store_text(host, "w1", "SELECT count(*) FROM note WHERE key LIKE '~cancel%'"), "0");
 }
 
 /* The same in one round: both lie in the log when the worker comes. */
@@ -213,17 +225,27 @@ static void test_rule_28_a_cancel_together_with_its_handoff(void **state)
     wait_for(host, id.s, TURN_cancelled, 1);
     worker_stop(host, "w1");
     assert_int_equal(calls_of(host, id.s, 0), 0);
-    assert_string_equal(store_text(host, "w1", "SELECT count(*) FROM note WHERE key LIKE '~cancel%'"), "0");
+    assert_string_equal(
+        store_text(host, "w1", "SELECT count(*) FROM note WHERE key LIKE '~cancel%'"), "0");
 }
 
-/* The same while outcomes cannot be written: the note must not be judged before the handoff is taken. */
+/* The same while outcomes cannot be written: the note must not be judged before the handoff is
+ * taken. */
 static void test_rule_28_a_note_outlives_missing_outcomes(void **state)
 {
     struct host *host = *state;
     struct turn *turn = NULL;
-    const struct turn_draft draft = {.fleet = PREFIX, .origin = "tester", .service = SERVICE, .role = ROLE_arbiter,
-                                     .task_id = "t-1", .run_id = "", .intent = "work", .key = "early",
-                                     .parent = "", .created_at = wall_now(), .summary = "x"};
+    const struct turn_draft draft = {.fleet = PREFIX,
+                                     .origin = "tester",
+                                     .service = SERVICE,
+                                     .role = ROLE_arbiter,
+                                     .task_id = "t-1",
+                                     .run_id = "",
+                                     .intent = "work",
+                                     .key = "early",
+                                     .parent = "",
+                                     .created_at = wall_now(),
+                                     .summary = "x"};
     const struct sending sending = {.role = ROLE_arbiter, .plan = "proceed", .key = "early"};
     OK(turn_encode(&draft, &turn, err));
     struct turn_id id = turn->id;
@@ -251,8 +273,12 @@ static void test_pause_holds_handoffs_and_outlives_a_restart(void **state)
             random_hex(control.id.s, 32);
             control.at = wall_now();
             control_encode(&control, &value);
-            struct log_record record = {.topic = topic.s, .partition = p, .key = "~pause", .key_len = 6,
-                                        .value = value.data, .value_len = value.len};
+            struct log_record record = {.topic = topic.s,
+                                        .partition = p,
+                                        .key = "~pause",
+                                        .key_len = 6,
+                                        .value = value.data,
+                                        .value_len = value.len};
             OK(log_publish(host->publisher, &record, 1, 5000, err));
             buf_done(&value);
         }
@@ -268,7 +294,8 @@ static void test_pause_holds_handoffs_and_outlives_a_restart(void **state)
             struct turn_record record;
             assert_false(turn_in_log(host, id.s, &record));
             turn_record_done(&record);
-            send_turn_as(host, &(struct sending){.role = ROLE_reviewer, .plan = "approve", .key = "last"});
+            send_turn_as(
+                host, &(struct sending){.role = ROLE_reviewer, .plan = "approve", .key = "last"});
         }
     }
     for (int64_t end = mono_now().v + WAIT_MS;; usleep(3000)) {
@@ -291,7 +318,8 @@ static void test_pause_holds_handoffs_and_outlives_a_restart(void **state)
 static void test_not_before_is_waited_for(void **state)
 {
     struct host *host = *state;
-    const struct sending later = {.role = ROLE_reviewer, .plan = "approve", .not_before_ms = 400, .wait = true};
+    const struct sending later = {
+        .role = ROLE_reviewer, .plan = "approve", .not_before_ms = 400, .wait = true};
     int64_t start = mono_now().v;
     struct turn_id id = send_turn_as(host, &later);
     worker_drain(host, "w1");

@@ -1,6 +1,7 @@
 /*
- * Death at each moment: the crash table of common/engine/ENGINE.md, row by row, on the same worker and on another one
- * (DESIGN section 4; protocol rules 7, 9, 16, 19 to 21; RULES I3, I4). Needs a build with fault points.
+ * Death at each moment: the crash table of common/engine/ENGINE.md, row by row, on the same worker
+ * and on another one (DESIGN section 4; protocol rules 7, 9, 16, 19 to 21; RULES I3, I4). Needs a
+ * build with fault points.
  *
  * The transactions of a worker's log that its first turn sees: 1 owner record, 2 claim, 3 end.
  */
@@ -19,7 +20,8 @@ static int losses_of(struct host *host, const char *id)
 }
 
 /* A worker dies at a fault; another one, or the same again, finishes. */
-static struct turn_id die_and_go_on(struct host *host, const char *plan, const char *fault, const char *heir)
+static struct turn_id die_and_go_on(struct host *host, const char *plan, const char *fault,
+                                    const char *heir)
 {
     struct turn_id id = send_turn(host, ROLE_reviewer, plan);
     worker_start_as(host, "w1", fault, false);
@@ -59,7 +61,8 @@ static void test_row_2_with_the_store_ready_and_not_committed(void **state)
 {
     struct host *host = *state;
     struct turn_id id = send_turn(host, ROLE_reviewer, "approve");
-    /* The first store transaction behind the claim, whichever it is: nothing was called before it. */
+    /* The first store transaction behind the claim, whichever it is: nothing was called before it.
+     */
     for (int n = 2; n < 12; n++) {
         char fault[40];
         snprintf(fault, sizeof(fault), "store.before_commit:kill:%d", n);
@@ -158,7 +161,8 @@ static void test_row_4_on_another_worker_the_fact_is_reported(void **state)
 static void test_row_4_a_report_that_comes_too_late(void **state)
 {
     struct host *host = *state;
-    const struct sending sending = {.role = ROLE_reviewer, .plan = "approve,changes", .partition = 2};
+    const struct sending sending = {
+        .role = ROLE_reviewer, .plan = "approve,changes", .partition = 2};
     struct turn_record record;
     struct turn_id id = send_turn_as(host, &sending);
     worker_start_as(host, "w1", "log.before_commit:kill:3", false);
@@ -239,19 +243,23 @@ static void test_rule_16_an_older_store_follows_the_log(void **state)
     send_replay(host, second.s, 1, false);
     wait_for(host, second.s, TURN_parked, 2);
     worker_stop(host, "w1");
-    snprintf(command, sizeof(command), "rm -rf %s/data && mv %s/old %s/data", host->dir, host->dir, host->dir);
+    snprintf(command, sizeof(command), "rm -rf %s/data && mv %s/old %s/data", host->dir, host->dir,
+             host->dir);
     assert_int_equal(system(command), 0);
     worker_start(host, "w1");
     struct turn_id third = send_turn(host, ROLE_reviewer, "approve");
     wait_for(host, third.s, TURN_completed, 1);
     worker_stop(host, "w1");
-    assert_string_equal(store_text(host, "w1", "SELECT group_concat(state || attempt) FROM (SELECT state, attempt "
-                                               "FROM turn ORDER BY state)"),
-                        "completed2,completed1,parked2");
+    assert_string_equal(
+        store_text(host, "w1",
+                   "SELECT group_concat(state || attempt) FROM (SELECT state, attempt "
+                   "FROM turn ORDER BY state)"),
+        "completed2,completed1,parked2");
     (void)first;
 }
 
-/* U5: every point, each of its first passings; whatever dies, each turn ends once, and as what it was. */
+/* U5: every point, each of its first passings; whatever dies, each turn ends once, and as what it
+ * was. */
 static void test_every_fault_point(void **state)
 {
     struct host *host = *state;

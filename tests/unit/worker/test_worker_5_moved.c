@@ -1,6 +1,6 @@
 /*
- * Partitions that move while their turns run: the holder goes on, the owner waits for it, one result counts
- * (DESIGN "Moved partitions"; protocol rules 8, 21, 23 to 27).
+ * Partitions that move while their turns run: the holder goes on, the owner waits for it, one
+ * result counts (DESIGN "Moved partitions"; protocol rules 8, 21, 23 to 27).
  *
  * w1 has both partitions; w2 joins and gets the second one.
  */
@@ -31,12 +31,14 @@ static const char *worker_of(struct host *host, const char *id, int attempt)
     return worker;
 }
 
-/* Rules 21, 24, 26: the attempt outlives its lease by renewals; the owner publishes what it reports. */
+/* Rules 21, 24, 26: the attempt outlives its lease by renewals; the owner publishes what it
+ * reports. */
 static void test_rule_26_a_holder_goes_on_and_its_report_counts(void **state)
 {
     struct host *host = *state;
     struct turn_id id = move_running(host, "hang,approve");
-    usleep((useconds_t)(host->config->lease_ms + 500) * 1000); /* longer than a lease that nobody renews */
+    usleep((useconds_t)(host->config->lease_ms + 500) *
+           1000); /* longer than a lease that nobody renews */
     host_go(host);
     wait_for(host, id.s, TURN_completed, 1);
     assert_string_equal(attempts_of(host, id.s), "1:completed//one");
@@ -87,7 +89,8 @@ static void test_rule_09_the_partition_comes_back(void **state)
     assert_int_equal(calls_of(host, id.s, 0), 1);
 }
 
-/* A worker that was stopped for longer than a session: its partitions are others', its result is late. */
+/* A worker that was stopped for longer than a session: its partitions are others', its result is
+ * late. */
 static void test_rule_08_a_stopped_worker_kills_what_is_not_current(void **state)
 {
     struct host *host = *state;
@@ -100,8 +103,8 @@ static void test_rule_08_a_stopped_worker_kills_what_is_not_current(void **state
     kill(host_worker(host, "w1")->pid, SIGSTOP);
     wait_for(host, id.s, TURN_completed, 2);
     kill(host_worker(host, "w1")->pid, SIGCONT);
-    struct turn_id next = send_turn_as(host, &(struct sending){.role = ROLE_reviewer, .plan = "approve",
-                                                               .partition = 1});
+    struct turn_id next = send_turn_as(
+        host, &(struct sending){.role = ROLE_reviewer, .plan = "approve", .partition = 1});
     wait_for(host, next.s, TURN_completed, 1);
     worker_stop(host, "w1");
     worker_stop(host, "w2");
@@ -112,7 +115,8 @@ static void test_rule_08_a_stopped_worker_kills_what_is_not_current(void **state
     assert_string_equal(outcomes_of(host, id.s), "completed");
 }
 
-/* A clean stop: others take over at once, what runs goes on under its lease, its report counts (I11). */
+/* A clean stop: others take over at once, what runs goes on under its lease, its report counts
+ * (I11). */
 static void test_a_clean_stop_hands_its_partitions_over(void **state)
 {
     struct host *host = *state;
@@ -123,8 +127,8 @@ static void test_a_clean_stop_hands_its_partitions_over(void **state)
     wait_called(host, id.s, 1);
     worker_start(host, "w2");
     assert_int_equal(write(host_worker(host, "w1")->wake, &stop, 1), 1);
-    struct turn_id next = send_turn_as(host, &(struct sending){.role = ROLE_reviewer, .plan = "approve",
-                                                               .partition = 1});
+    struct turn_id next = send_turn_as(
+        host, &(struct sending){.role = ROLE_reviewer, .plan = "approve", .partition = 1});
     wait_for(host, next.s, TURN_completed, 1); /* w1 takes nothing: w2 has its partition now */
     assert_string_equal(worker_of(host, next.s, 1), "w2");
     host_go(host);
@@ -135,8 +139,9 @@ static void test_a_clean_stop_hands_its_partitions_over(void **state)
 }
 
 /*
- * Rule 26: an engine that does not come round hears of no loss, and its control records pass: what runs is renewed
- * without it, and no work is thrown away. (Here its store is locked by somebody for longer than a session.)
+ * Rule 26: an engine that does not come round hears of no loss, and its control records pass: what
+ * runs is renewed without it, and no work is thrown away. (Here its store is locked by somebody for
+ * longer than a session.)
  */
 static void test_rule_26_a_blocked_engine_loses_no_work(void **state)
 {
@@ -149,8 +154,8 @@ static void test_rule_26_a_blocked_engine_loses_no_work(void **state)
     struct turn_id id = send_turn_as(host, &first);
     wait_called(host, id.s, 1);
     worker_start(host, "w2");
-    struct turn_id other = send_turn_as(host, &(struct sending){.role = ROLE_reviewer, .plan = "approve",
-                                                                .partition = 2});
+    struct turn_id other = send_turn_as(
+        host, &(struct sending){.role = ROLE_reviewer, .plan = "approve", .partition = 2});
     wait_for(host, other.s, TURN_completed, 1); /* w2 has joined, and w1 was restored */
     struct turn_id mine = send_turn_as(host, &then);
     wait_for(host, mine.s, TURN_completed, 1);
@@ -161,7 +166,8 @@ static void test_rule_26_a_blocked_engine_loses_no_work(void **state)
     assert_int_equal(sqlite3_exec(handle, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     struct turn_id blocks = send_turn_as(host, &then); /* its claim is to be stored */
     wait_for(host, blocks.s, TURN_completed, 0);       /* by w2, which has the partition now */
-    usleep((useconds_t)host->config->lease_ms * 1000); /* a lease that nobody renews would be over */
+    usleep((useconds_t)host->config->lease_ms *
+           1000); /* a lease that nobody renews would be over */
     assert_int_equal(sqlite3_exec(handle, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(handle);
     host_go(host);
@@ -181,13 +187,15 @@ static void test_moved_queued_turns_hide_nothing(void **state)
     struct turn_id moved[3];
     worker_start(host, "w1");
     for (int i = 0; i < 3; i++) {
-        moved[i] = send_turn_as(host, &(struct sending){.role = ROLE_reviewer, .plan = "overloaded,approve",
-                                                        .partition = 2});
+        moved[i] = send_turn_as(
+            host,
+            &(struct sending){.role = ROLE_reviewer, .plan = "overloaded,approve", .partition = 2});
         wait_for(host, moved[i].s, TURN_queued, 2);
     }
     worker_start(host, "w2");
-    struct turn_id mine = send_turn_as(host, &(struct sending){.role = ROLE_reviewer, .plan = "overloaded,approve",
-                                                               .partition = 1});
+    struct turn_id mine = send_turn_as(
+        host,
+        &(struct sending){.role = ROLE_reviewer, .plan = "overloaded,approve", .partition = 1});
     wait_for(host, mine.s, TURN_completed, 2);
     for (int i = 0; i < 3; i++) {
         wait_for(host, moved[i].s, TURN_completed, 2);

@@ -1,6 +1,7 @@
 /*
- * R-03: five hundred turns with failures drawn by chance. Whatever happens, a reviewer's turn runs as reviewer and an
- * arbiter's as arbiter, each attempt once, and each turn ends in exactly one place (I1 to I4; R-02, R-40).
+ * R-03: five hundred turns with failures drawn by chance. Whatever happens, a reviewer's turn runs
+ * as reviewer and an arbiter's as arbiter, each attempt once, and each turn ends in exactly one
+ * place (I1 to I4; R-02, R-40).
  */
 #include "tests/unit/worker/host.h"
 
@@ -24,11 +25,14 @@ static void draw_plan(enum role role, char *ret_plan, size_t size)
         enum failure class;
         do {
             class = (enum failure)draw(FAILURE_COUNT);
-        } while (class == FAILURE_killed || class == FAILURE_lost); /* only a worker can know them */
+        } while (class == FAILURE_killed ||
+                 class == FAILURE_lost); /* only a worker can know them */
         n += (size_t)snprintf(ret_plan + n, size - n, "%s,", failure_word(class));
     }
     snprintf(ret_plan + n, size - n, "%s",
-             draw(4) == 0 ? "policy" : role == ROLE_reviewer ? "approve" : "escalate");
+             draw(4) == 0            ? "policy"
+             : role == ROLE_reviewer ? "approve"
+                                     : "escalate");
 }
 
 struct seen {

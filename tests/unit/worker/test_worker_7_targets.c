@@ -1,6 +1,7 @@
 /*
- * Outcomes cannot be written for a while: decisions are dropped, made again without them, and nothing that needs one is
- * forgotten (DESIGN "One bad record must not abort everybody's tick"; protocol rules 9, 28; RULES I3).
+ * Outcomes cannot be written for a while: decisions are dropped, made again without them, and
+ * nothing that needs one is forgotten (DESIGN "One bad record must not abort everybody's tick";
+ * protocol rules 9, 28; RULES I3).
  */
 #define WAIT_MS 60000 /* a target is unavailable for 30 s */
 #include "tests/unit/worker/host.h"
@@ -30,9 +31,17 @@ static void wait_logged(struct host *host, const char *worker, const char *event
 static struct turn_id id_of(const struct sending *sending)
 {
     struct turn *turn = NULL;
-    const struct turn_draft draft = {.fleet = PREFIX, .origin = "tester", .service = SERVICE,
-                                     .role = sending->role, .task_id = "t-1", .run_id = "", .intent = "work",
-                                     .key = sending->key, .parent = "", .created_at = wall_now(), .summary = "x"};
+    const struct turn_draft draft = {.fleet = PREFIX,
+                                     .origin = "tester",
+                                     .service = SERVICE,
+                                     .role = sending->role,
+                                     .task_id = "t-1",
+                                     .run_id = "",
+                                     .intent = "work",
+                                     .key = sending->key,
+                                     .parent = "",
+                                     .created_at = wall_now(),
+                                     .summary = "x"};
     OK(turn_encode(&draft, &turn, err));
     struct turn_id id = turn->id;
     turn_free(turn);
@@ -40,8 +49,8 @@ static struct turn_id id_of(const struct sending *sending)
 }
 
 /*
- * A recorded end of the last boot, and a handoff with a cancel that came before it: both are decided when the worker
- * comes back, and their batch is dropped.
+ * A recorded end of the last boot, and a handoff with a cancel that came before it: both are
+ * decided when the worker comes back, and their batch is dropped.
  */
 static void test_dropped_decisions_of_a_restore_are_made_again(void **state)
 {
@@ -70,7 +79,8 @@ static void test_dropped_decisions_of_a_restore_are_made_again(void **state)
     /* What needs no outcome goes on, but not behind the handoff that waits for one. */
     int32_t waits = log_partition_of(cancelled.s, strlen(cancelled.s), host->config->partitions);
     struct turn_id other = send_turn_as(
-        host, &(struct sending){.role = ROLE_reviewer, .plan = "hang,approve", .partition = 2 - waits});
+        host,
+        &(struct sending){.role = ROLE_reviewer, .plan = "hang,approve", .partition = 2 - waits});
     wait_called(host, other.s, 1);
     let_outcomes_hold(host, 0);
     host_go(host);

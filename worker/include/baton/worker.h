@@ -14,9 +14,9 @@
  *       baton_worker_free(worker);
  *   }
  *
- * The function stands in for the service's configured executor; everything else (parallel, deadline,
- * on_failure, keys) is as configured. A worker runs once: in the caller's thread (baton_worker_run) or
- * in one of its own (baton_worker_start, baton_worker_wait).
+ * The function stands in for the service's configured executor; everything else (parallel,
+ * deadline, on_failure, keys) is as configured. A worker runs once: in the caller's thread
+ * (baton_worker_run) or in one of its own (baton_worker_start, baton_worker_wait).
  *
  * Threads: baton_worker_stop may be called by any thread and in a signal handler, the rest by one
  * thread at a time. No signal handler is installed. The process is made not traceable and leaves no
@@ -75,16 +75,16 @@ BATON_API BATON_MUST_USE baton_code baton_worker_run(struct baton_worker *worker
 BATON_API BATON_MUST_USE baton_code baton_worker_start(struct baton_worker *worker,
                                                        struct baton_error *err);
 /*
- * Waits until a started worker has ended, and returns how. timeout_ms < 0: without limit. timed_out:
- * it runs on; usage: it was not started.
+ * Waits until a started worker has ended, and returns how. timeout_ms < 0: without limit.
+ * timed_out: it runs on; usage: it was not started.
  */
 BATON_API BATON_MUST_USE baton_code baton_worker_wait(struct baton_worker *worker,
                                                       int64_t timeout_ms, struct baton_error *err);
 
 /*
- * A clean stop: nothing more is taken, what runs may end within the service's `grace`. A second call
- * ends what still runs; its turns are queued again. Any thread, and signal handlers; before the
- * start, too: it ends at once then.
+ * A clean stop: nothing more is taken, what runs may end within the service's `grace`. A second
+ * call ends what still runs; its turns are queued again. Any thread, and signal handlers; before
+ * the start, too: it ends at once then.
  */
 BATON_API void baton_worker_stop(struct baton_worker *worker);
 /* Stops it, waits until it has ended, and frees it. Accepts NULL. */
