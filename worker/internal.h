@@ -41,7 +41,7 @@ struct live {
     struct turn_record record; /* as the log has it */
     int32_t partition;
     enum live_phase phase;
-    bool held;     /* its partition has moved: worker/lease.c looks after it */
+    bool held;     /* its partition has moved: worker/lease/lease.c looks after it */
     bool in_batch; /* its end is in the batch that is being decided */
     struct recorded_end end;
     struct live *next;       /* of the hash chain */
@@ -191,8 +191,14 @@ struct next_step {
 struct next_step failure_next(const struct config *config, const struct config_service *service,
                               const struct turn_record *record, enum failure class,
                               int64_t retry_after_ms, double draw);
+/*
+ * What follows an attempt that counts in no budget but the attempts': a clean stop ended it, or it provably
+ * never started. The same again; ever later, while nothing starts. Pure.
+ */
+struct next_step uncounted_next(const struct config *config, const struct turn_record *record,
+                                enum failure class, double draw);
 
-/* ---- operate.c, lease_owner.c ---- */
+/* ---- operate.c, lease/owner.c ---- */
 
 /* Decides about a record of the control topic. */
 baton_code operate_record(struct worker *w, const struct engine_event *event,
@@ -232,7 +238,7 @@ void foreign_drop_all(struct worker *w);
 baton_code foreign_expire(struct worker *w, struct baton_error *err);
 bool foreign_next(const struct worker *w, struct mono_ms *ret_at);
 
-/* ---- lease.c: the holder's side, with a thread of its own ---- */
+/* ---- lease/lease.c: the holder's side, with a thread of its own ---- */
 
 struct leases;
 struct leases_spec {

@@ -4,7 +4,7 @@
  * log has (protocol rules 24, 28, 29).
  *
  * In: common/engine/engine.h (ENGINE_control)  Out: worker/move.c, worker/decision.c,
- * worker/lease_owner.c
+ * worker/lease/owner.c
  */
 #include "worker/internal.h"
 

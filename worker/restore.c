@@ -3,7 +3,7 @@
  * checkpoint on; then every open turn of the partition gets its continuation.
  *
  * In: worker/worker.c  Out: common/store/store.h, worker/claim.c, worker/settle.c,
- * worker/lease_owner.c
+ * worker/lease/owner.c
  */
 #include "worker/internal.h"
 

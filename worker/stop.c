@@ -3,7 +3,7 @@
  * still runs after a session goes on under its lease, while others take over, until the grace is
  * over.
  *
- * In: worker/worker.c  Out: worker/round.c, worker/lease.c
+ * In: worker/worker.c  Out: worker/round.c, worker/lease/lease.c
  */
 #include "worker/internal.h"
 
