@@ -1,7 +1,8 @@
 /*
  * Dead letters: the original record, byte for byte, with context headers
- * (common/record/dead_letter.h). In: worker/claim.c, worker/settle.c, worker/operate.c  Out:
- * common/engine/engine.h
+ * (common/record/dead_letter.h).
+ *
+ * In: worker/claim.c, worker/settle.c, worker/operate.c  Out: common/engine/engine.h
  */
 #include "worker/internal.h"
 

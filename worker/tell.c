@@ -1,7 +1,8 @@
 /*
  * Outcomes: what ended, what was claimed, what was answered; signed by the service in parallel just
- * before the commit, and part of its transaction (protocol rule 11). In: worker/claim.c,
- * worker/settle.c, worker/operate.c  Out: common/engine/engine.h
+ * before the commit, and part of its transaction (protocol rule 11).
+ *
+ * In: worker/claim.c, worker/settle.c, worker/operate.c  Out: common/engine/engine.h
  */
 #include "worker/internal.h"
 

@@ -1,8 +1,9 @@
 /*
  * The floor: nothing but the SQLite work of turns, through the same functions of store and log and
  * in the same transactions as a worker's rounds, without deciding, executing, proving or copying.
- * What a worker reaches, divided by this, may be compared between machines. In: worker/cmd_bench.c
- * Out: common/store/store.h, common/log/log.h
+ * What a worker reaches, divided by this, may be compared between machines.
+ *
+ * In: worker/cmd_bench.c  Out: common/store/store.h, common/log/log.h
  */
 #include "worker/bench/bench.h"
 

@@ -1,6 +1,8 @@
 /*
  * How fast a backlog goes: from the moment in which the worker has joined its group to the moment
- * in which the log holds the outcome of every turn. In: worker/cmd_bench.c  Out: process.c
+ * in which the log holds the outcome of every turn.
+ *
+ * In: worker/cmd_bench.c  Out: process.c
  */
 #include "worker/bench/bench.h"
 

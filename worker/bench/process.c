@@ -1,8 +1,9 @@
 /*
  * The worker that is measured, in a process of its own, and the child that does turns for it. Both
  * are this program again (`baton bench do-work`, `baton bench do-turns`), so that their memory is
- * not a copy of the measuring one's. In: drain.c, latency.c, idle.c, worker/cmd_bench.c  Out:
- * worker/worker.c
+ * not a copy of the measuring one's.
+ *
+ * In: drain.c, latency.c, idle.c, worker/cmd_bench.c  Out: worker/worker.c
  */
 #include "worker/bench/bench.h"
 

@@ -3,8 +3,9 @@
  *
  * Every line of a child is masked before it is looked at, so nothing that comes from here can hold
  * a secret. A line that is not exactly one of hello, progress, result ends the child: who loses
- * count of requests and answers must not go on. In: run_child.c. Out: run_child.c (ready, result,
- * end), common/record/json.h.
+ * count of requests and answers must not go on.
+ *
+ * In: run_child.c.  Out: run_child.c (ready, result, end), common/record/json.h.
  */
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"

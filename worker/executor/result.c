@@ -1,5 +1,7 @@
 /*
- * Judges results of executors. In: run_exec, run_child, run_callback. Out: common/record/json.h.
+ * Judges results of executors.
+ *
+ * In: run_exec, run_child, run_callback.  Out: common/record/json.h.
  */
 #include "worker/executor/result.h"
 

@@ -8,8 +8,9 @@
  *
  * A call that does not return in time is abandoned: its attempt ends, and a new thread takes the
  * place of its thread, which ends when it returns after all. With ABANDONED_MAX calls hanging,
- * nobody takes a place any more: attempts wait, and time out. In: attempt.c, by kind_callback. Out:
- * baton/executor.h, result.c.
+ * nobody takes a place any more: attempts wait, and time out.
+ *
+ * In: attempt.c, by kind_callback.  Out: baton/executor.h, result.c.
  */
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"

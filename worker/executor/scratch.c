@@ -2,8 +2,9 @@
  * Makes and removes scratch directories.
  *
  * Removal never recurses: a directory below is moved up beside its parent and emptied there, so
- * that neither depth nor the length of paths matters, and it can stop at any point. In: pool,
- * launch. Out: the file system.
+ * that neither depth nor the length of paths matters, and it can stop at any point.
+ *
+ * In: pool, launch.  Out: the file system.
  */
 #include "worker/executor/scratch.h"
 

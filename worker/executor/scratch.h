@@ -2,7 +2,9 @@
  * Scratch directories: HOME and TMPDIR of one attempt or child, 0700, gone afterwards.
  *
  * They lie in <state_dir>/scratch/<service>.<worker>/. Only one pool has that folder (its worker
- * holds the store's lock). In: pool, launch. Out: the file system. Thread: executors.
+ * holds the store's lock).
+ *
+ * In: pool, launch.  Out: the file system. Thread: executors.
  */
 #ifndef BATON_WORKER_EXECUTOR_SCRATCH_H
 #define BATON_WORKER_EXECUTOR_SCRATCH_H

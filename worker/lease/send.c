@@ -1,6 +1,8 @@
 /*
  * Renewals and reports: control records of a lease holder, outside of transactions (protocol rule
- * 24). In: worker/lease/lease.c  Out: topic control (common/log/log.h)
+ * 24).
+ *
+ * In: worker/lease/lease.c  Out: topic control (common/log/log.h)
  */
 #include "worker/lease/internal.h"
 

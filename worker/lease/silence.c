@@ -1,6 +1,8 @@
 /*
  * An engine that does not come round (protocol rule 26): while it is silent no callback tells of a
- * loss, so what runs is renewed from here. In: worker/lease/lease.c  Out: common/engine/engine.h
+ * loss, so what runs is renewed from here.
+ *
+ * In: worker/lease/lease.c  Out: common/engine/engine.h
  */
 #include "worker/lease/internal.h"
 
