@@ -1,6 +1,8 @@
 /*
  * What follows a failure: the first possible action of the class's list, as data (DESIGN section
- * 6). Pure: no clock, no store, no log; the draw of the jitter is given. In: worker/settle.c
+ * 6). Pure: no clock, no store, no log; the draw of the jitter is given.
+ *
+ * In: worker/settle.c
  */
 #include "worker/internal.h"
 
@@ -129,6 +131,31 @@ struct next_step failure_next(const struct config *config, const struct config_s
         case ACTION_COUNT:
             return step;
         }
+    }
+    return step;
+}
+
+struct next_step uncounted_next(const struct config *config, const struct turn_record *record,
+                                enum failure class, double draw)
+{
+    const struct backoff backoff = {config->retry.first_ms, config->retry.factor,
+                                    config->retry.max_ms, config->retry.jitter};
+    const struct attempt *newest = &record->attempts[record->n_attempts - 1];
+    struct next_step step = {NEXT_retry, 0, newest->profile.s, BATON_OK};
+    int in_a_row = 0;
+
+    if (record->attempt >= config->budget.attempts) {
+        step.kind = NEXT_park;
+        step.code = BATON_E_attempts_exhausted;
+    } else if (class != FAILURE_killed && class != FAILURE_lost) {
+        for (size_t i = record->n_attempts; i > 0; i--) {
+            const struct attempt *attempt = &record->attempts[i - 1];
+            if (attempt->no < record->since || !attempt->has_class || attempt->started_at.v != 0) {
+                break;
+            }
+            in_a_row++;
+        }
+        step.delay_ms = backoff_delay_drawn_ms(&backoff, in_a_row > 0 ? in_a_row : 1, 0, draw);
     }
     return step;
 }

@@ -66,21 +66,6 @@ static void park(struct worker *w, int32_t partition, struct turn_record *record
     (void)finish(w, partition, record, end);
 }
 
-/* A clean stop, or provably never started: the same again, counted in no budget but the attempts'.
- */
-static struct next_step uncounted_next(const struct worker *w, const struct turn_record *record,
-                                       const struct attempt *attempt, enum failure class)
-{
-    struct next_step step = {NEXT_retry, 0, attempt->profile.s, BATON_OK};
-    if (record->attempt >= w->config->budget.attempts) {
-        step.kind = NEXT_park;
-        step.code = BATON_E_attempts_exhausted;
-    } else if (class != FAILURE_killed && class != FAILURE_lost) {
-        step.delay_ms = w->config->retry.first_ms;
-    }
-    return step;
-}
-
 /* False, and nothing is decided: the turn would be parked, and its dead letter cannot be written
  * now. */
 static bool fail(struct worker *w, int32_t partition, struct turn_record *record,
@@ -95,7 +80,7 @@ static bool fail(struct worker *w, int32_t partition, struct turn_record *record
     snprintf(profile, sizeof(profile), "%s", attempt->profile.s);
     if (end->uncounted) {
         attempt->started_at = end->started_at; /* 0: it never did */
-        step = uncounted_next(w, record, attempt, end->class);
+        step = uncounted_next(w->config, record, end->class, draw());
     } else {
         if (failure_counts_in(end->class) == COUNTER_losses) {
             record->losses++;

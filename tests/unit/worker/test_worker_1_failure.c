@@ -237,6 +237,38 @@ static void test_a_try_that_never_started_counts_as_no_retry(void **state)
     config_free(config);
 }
 
+/* A program that is not there for an hour is waited for, not parked within two minutes. */
+static void test_what_never_starts_is_tried_ever_later(void **state)
+{
+    (void)state;
+    struct config *config = configure(NULL, 0);
+    struct turn_record record;
+    int64_t waited_ms = 0;
+    record_of(&record);
+    for (int i = 0; i < 63; i++) {
+        add_attempt(&record, "one", FAILURE_unavailable);
+        record.attempts[record.n_attempts - 1].started_at.v = 0;
+        struct next_step step = uncounted_next(config, &record, FAILURE_unavailable, 0.5);
+        assert_int_equal(step.kind, NEXT_retry);
+        assert_int_equal(step.delay_ms, i < 8 ? 2000 << i : 300000);
+        waited_ms += step.delay_ms;
+    }
+    assert_true(waited_ms > 3600000);
+    add_attempt(&record, "one", FAILURE_unavailable);
+    record.attempts[record.n_attempts - 1].started_at.v = 0;
+    struct next_step step = uncounted_next(config, &record, FAILURE_unavailable, 0.5);
+    assert_int_equal(step.kind, NEXT_park);
+    assert_int_equal(step.code, BATON_E_attempts_exhausted);
+
+    /* One that started ends the row; whom a clean stop ended goes on at once. */
+    record.attempt = 3;
+    record.attempts[record.n_attempts - 2].started_at.v = 1;
+    assert_int_equal(uncounted_next(config, &record, FAILURE_unavailable, 0.5).delay_ms, 2000);
+    assert_int_equal(uncounted_next(config, &record, FAILURE_killed, 0.5).delay_ms, 0);
+    turn_record_done(&record);
+    config_free(config);
+}
+
 /* A replay begins a new series: profiles and retries are there again, the budget is not. */
 static void test_a_replay_begins_a_new_series(void **state)
 {
@@ -285,6 +317,7 @@ int main(void)
         cmocka_unit_test(test_codes_of_parking),
         cmocka_unit_test(test_a_rotation_after_a_crash_counts_as_no_retry),
         cmocka_unit_test(test_a_try_that_never_started_counts_as_no_retry),
+        cmocka_unit_test(test_what_never_starts_is_tried_ever_later),
         cmocka_unit_test(test_a_replay_begins_a_new_series),
         cmocka_unit_test(test_delays),
     };
