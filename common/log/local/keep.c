@@ -85,7 +85,7 @@ static baton_code keep_some(struct local_conn *conn, int64_t *cursor, bool *ret_
 {
     int64_t now = wall_now().v;
     int64_t left = KEEP_ROWS;
-    struct keep_part part;
+    struct keep_part part = {0};
     bool found = true;
     baton_code rc = BATON_OK;
     for (int looked = 0; looked < KEEP_PARTS && left > 0; looked++) {
