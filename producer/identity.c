@@ -77,13 +77,10 @@ static baton_code check_key(const struct config *config, const struct identity *
         return BATON_OK;
     }
     struct key_id id = signer_key_id(identity->signer);
-    for (size_t i = 0; i < trust_keys(identity->trust); i++) {
-        const struct trust_key *key = trust_key_at(identity->trust, i);
-        if (strcmp(trust_key_id(key), id.s) == 0 && trust_key_revoked(key)) {
-            return baton_fail(err, BATON_E_unauthenticated,
-                              "the key %s of %s is revoked; `baton keys rotate %s` makes another",
-                              id.s, identity->name, identity->name);
-        }
+    if (trust_revokes(identity->trust, id.s)) {
+        return baton_fail(err, BATON_E_unauthenticated,
+                          "the key %s of %s is revoked; `baton keys rotate %s` makes another", id.s,
+                          identity->name, identity->name);
     }
     return BATON_OK;
 }

@@ -52,12 +52,23 @@ static int compare_name(const void *name, const void *principal)
     return strcmp(name, ((const struct trust_principal *)principal)->name.s);
 }
 
+static const struct trust_key *key_of(const struct trust *trust, const char *key_id)
+{
+    return trust->n_keys == 0
+               ? NULL
+               : bsearch(key_id, trust->keys, trust->n_keys, sizeof(trust->keys[0]), compare_id);
+}
+
 const struct trust_key *trust_key_find(const struct trust *trust, const char *key_id)
 {
-    const struct trust_key *key = trust->n_keys == 0 ? NULL
-                                                     : bsearch(key_id, trust->keys, trust->n_keys,
-                                                               sizeof(trust->keys[0]), compare_id);
+    const struct trust_key *key = key_of(trust, key_id);
     return key == NULL || key->revoked || key->owner == NULL ? NULL : key;
+}
+
+bool trust_revokes(const struct trust *trust, const char *key_id)
+{
+    const struct trust_key *key = key_of(trust, key_id);
+    return key != NULL && key->revoked;
 }
 
 const struct trust_principal *trust_key_owner(const struct trust_key *key)

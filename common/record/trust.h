@@ -49,6 +49,8 @@ bool trust_changed(const struct trust *trust);
 
 /* A key by its id; NULL if unknown or revoked. */
 const struct trust_key *trust_key_find(const struct trust *trust, const char *key_id);
+/* Does the folder say that the key with this id is revoked? */
+bool trust_revokes(const struct trust *trust, const char *key_id);
 const struct trust_principal *trust_key_owner(const struct trust_key *key);
 const struct trust_principal *trust_principal_find(const struct trust *trust, const char *name);
 const char *trust_principal_name(const struct trust_principal *principal);

@@ -384,3 +384,14 @@ def test_pause_and_resume_of_a_service(host):
     assert not host.calls()
     host.run("services", "resume", "alpha", "--reason", "done", "--json").ok()
     host.ends(turn, "completed")
+
+
+def test_x3_a_worker_whose_own_key_was_revoked_does_not_start(host):
+    """Its outcomes would be believed by nobody."""
+    host.run("keys", "revoke", host.key("alpha").id).ok()
+    worker = host.worker("alpha")
+    assert worker.wait() == 4 and "keys rotate alpha" in worker.log, worker.log
+    host.run("keys", "rotate", "alpha").ok()
+    turn = host.published()
+    host.drain()
+    assert host.state(turn) == "completed"
