@@ -103,14 +103,6 @@ void buf_printf(struct buf *buf, const char *format, ...)
     va_end(args);
 }
 
-void buf_add_lp(struct buf *buf, const void *bytes, size_t len)
-{
-    unsigned char size[4] = {(unsigned char)(len >> 24), (unsigned char)(len >> 16),
-                             (unsigned char)(len >> 8), (unsigned char)len};
-    buf_add(buf, size, sizeof(size));
-    buf_add(buf, bytes, len);
-}
-
 char *buf_take(struct buf *buf, size_t *ret_len)
 {
     if (buf->data == NULL) {

@@ -33,8 +33,6 @@ void buf_add_text(struct buf *buf, const char *text);
 void buf_add_char(struct buf *buf, char c);
 void buf_add_int(struct buf *buf, int64_t value);
 void buf_printf(struct buf *buf, const char *format, ...) BATON_PRINTF(2, 3);
-/* lp(x) of RECORD.md: 4 bytes big-endian length, then the bytes. */
-void buf_add_lp(struct buf *buf, const void *bytes, size_t len);
 /* Gives the bytes away (caller frees); NULL if broken. The buffer is empty afterwards. */
 char *buf_take(struct buf *buf, size_t *ret_len);
 

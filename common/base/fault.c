@@ -8,22 +8,11 @@ static const char *const fault_names[] = {
     FAULT_POINTS(FAULT_NAME)
 #undef FAULT_NAME
 };
-static const char *const fault_descriptions[] = {
-#define FAULT_DESCRIPTION(id, name, description) description,
-    FAULT_POINTS(FAULT_DESCRIPTION)
-#undef FAULT_DESCRIPTION
-};
 
 const char *fault_name(enum fault point)
 {
     BATON_PRE((unsigned)point < FAULT_COUNT);
     return fault_names[point];
-}
-
-const char *fault_description(enum fault point)
-{
-    BATON_PRE((unsigned)point < FAULT_COUNT);
-    return fault_descriptions[point];
 }
 
 #ifdef BATON_FAULTS

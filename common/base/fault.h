@@ -32,9 +32,8 @@ bool fault_pass(enum fault point);
 #define FAULT_FAILS(id) ((void)FAULT_##id, false)
 #endif
 
-/* Name and description of a point, for the list that tests enumerate. */
+/* The name of a point, for the list that tests enumerate. */
 const char *fault_name(enum fault point);
-const char *fault_description(enum fault point);
 /* Reads the variable, once: a program calls it first, so that a mistake ends it before its work. */
 void fault_begin(void);
 #ifdef BATON_FAULTS

@@ -73,7 +73,8 @@ void yaml_found(struct yaml_findings *findings, const struct yaml_node *node, co
     va_end(args);
 }
 
-void yaml_found_at(struct yaml_findings *findings, int line, int column, const char *format, ...)
+BATON_PRINTF(4, 5)
+static void found_at(struct yaml_findings *findings, int line, int column, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -90,7 +91,7 @@ static void found_at_offset(struct yaml_findings *findings, const char *text, si
         line += text[i] == '\n' ? 1 : 0;
         column = text[i] == '\n' ? 1 : column + (((unsigned char)text[i] & 0xC0) != 0x80 ? 1 : 0);
     }
-    yaml_found_at(findings, line, column, "%s", what);
+    found_at(findings, line, column, "%s", what);
 }
 
 /* ---- the tree ---- */
@@ -250,7 +251,7 @@ struct reading {
 
 static bool refuse(struct reading *reading, yaml_mark_t mark, const char *what)
 {
-    yaml_found_at(reading->findings, (int)mark.line + 1, (int)mark.column + 1, "%s", what);
+    found_at(reading->findings, (int)mark.line + 1, (int)mark.column + 1, "%s", what);
     return false;
 }
 
@@ -478,8 +479,7 @@ static bool bytes_fit(const char *text, size_t text_len, struct yaml_findings *f
         return false;
     }
     if (text_len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) {
-        yaml_found_at(findings, 1, 1,
-                      "begins with a byte order mark; save the file as plain UTF-8");
+        found_at(findings, 1, 1, "begins with a byte order mark; save the file as plain UTF-8");
         return false;
     }
     for (size_t i = 0; i < text_len;) {

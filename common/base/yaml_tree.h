@@ -51,8 +51,6 @@ void yaml_findings_init(struct yaml_findings *findings, const char *name, baton_
 /* node NULL: the file as a whole. */
 void yaml_found(struct yaml_findings *findings, const struct yaml_node *node, const char *format,
                 ...) BATON_PRINTF(3, 4);
-void yaml_found_at(struct yaml_findings *findings, int line, int column, const char *format, ...)
-    BATON_PRINTF(4, 5);
 
 /* Syntax ends at the first mistake: it is in findings, and its code is returned; no_memory
  * otherwise. */
