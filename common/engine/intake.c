@@ -117,19 +117,6 @@ baton_code intake_fetch(struct engine *engine, int input, size_t wanted, bool *r
     return BATON_OK;
 }
 
-bool intake_buffered(const struct engine *engine, int input)
-{
-    for (int32_t i = 0; i < engine->spec.receiver.partitions; i++) {
-        const struct part *part = &engine->parts[i];
-        const struct feed *feed = &part->feeds[input];
-        if (part->state == PART_owned && feed->at < feed->batch.count &&
-            !(input == ENGINE_INPUT && part->held)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Gives the next buffered record of an input as an event; false if there is none for this round. */
 bool intake_give(struct engine *engine, int input, struct engine_event *ret_event)
 {

@@ -124,7 +124,6 @@ bool intake_give(struct engine *engine, int input, struct engine_event *ret_even
 void intake_settle_event(struct engine *engine);
 void intake_committed(struct engine *engine);
 void intake_rewind(struct engine *engine);
-bool intake_buffered(const struct engine *engine, int input);
 
 /* batch.c */
 void batch_clear(struct engine *engine);

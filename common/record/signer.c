@@ -16,7 +16,6 @@
 
 struct signer {
     EVP_PKEY *pair;
-    char principal[ID_MAX + 1];
     struct key_id key_id;
 };
 
@@ -47,7 +46,6 @@ baton_code signer_load(const char *keys_dir, const char *principal, struct signe
     if ((signer = calloc(1, sizeof(*signer))) == NULL) {
         return baton_fail(err, BATON_E_no_memory, "no memory for a key");
     }
-    memcpy(signer->principal, principal, len + 1);
     rc = safe_folder_check(keys_dir, SAFE_secret, err);
     if (rc == BATON_OK) {
         rc = keyfile_read_private(path, &signer->pair, err);
@@ -70,11 +68,6 @@ baton_code signer_load(const char *keys_dir, const char *principal, struct signe
     }
     *ret_signer = signer;
     return BATON_OK;
-}
-
-const char *signer_principal(const struct signer *signer)
-{
-    return signer->principal;
 }
 
 struct key_id signer_key_id(const struct signer *signer)

@@ -28,7 +28,6 @@ struct signer;
 baton_code signer_load(const char *keys_dir, const char *principal, struct signer **ret_signer,
                        struct baton_error *err);
 void signer_free(struct signer *signer);
-const char *signer_principal(const struct signer *signer);
 struct key_id signer_key_id(const struct signer *signer);
 
 /* Signs a record (RECORD.md section 2, "One proof for everything"). statement is NULL but for a
