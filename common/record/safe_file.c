@@ -1,4 +1,5 @@
-/* Reading and writing keys and trust files. Called by keyfile.c, signer.c, trust.c and keys.c. */
+/* Reading and writing keys and trust files. Called by keyfile.c, signer.c,
+ * trust_load.c, keys_*.c and deploy/cmd_doctor.c. */
 #include "common/record/safe_file.h"
 
 #include "common/base/check.h"

@@ -31,8 +31,9 @@ baton_code db_code(int sqlite_result)
     return BATON_E_store_failed;
 }
 
-baton_code db_fail(const struct db *db, int sqlite_result, const char *what,
-                   struct baton_error *err)
+/* Sets err from the connection's last error, `<path>: <what>: <SQLite's text>`; returns its code. */
+static baton_code fail(const struct db *db, int sqlite_result, const char *what,
+                       struct baton_error *err)
 {
     const char *text =
         db->handle != NULL ? sqlite3_errmsg(db->handle) : sqlite3_errstr(sqlite_result);
@@ -88,7 +89,7 @@ baton_code db_open(struct db *db, const char *path, enum db_mode mode, const cha
     }
     int result = sqlite3_open_v2(path, &db->handle, flags, NULL);
     if (result != SQLITE_OK) {
-        rc = db_fail(db, result, "cannot be opened", err);
+        rc = fail(db, result, "cannot be opened", err);
     } else {
         rc = configure(db, mode, err);
     }
@@ -131,7 +132,7 @@ void db_rest(struct db *db)
 baton_code db_script(struct db *db, const char *what, const char *text, struct baton_error *err)
 {
     int result = sqlite3_exec(db->handle, text, NULL, NULL, NULL);
-    return result == SQLITE_OK ? BATON_OK : db_fail(db, result, what, err);
+    return result == SQLITE_OK ? BATON_OK : fail(db, result, what, err);
 }
 
 baton_code db_pragma_int(struct db *db, const char *pragma, int64_t *ret_value,
@@ -144,7 +145,7 @@ baton_code db_pragma_int(struct db *db, const char *pragma, int64_t *ret_value,
     }
     if (result != SQLITE_ROW) {
         sqlite3_finalize(s);
-        return db_fail(db, result, pragma, err);
+        return fail(db, result, pragma, err);
     }
     *ret_value = sqlite3_column_int64(s, 0);
     sqlite3_finalize(s);
@@ -250,7 +251,7 @@ baton_code stmt_step(struct stmt *stmt, bool *ret_row, struct baton_error *err)
         stmt_reset(stmt);
         return BATON_OK;
     }
-    baton_code rc = db_fail(stmt->db, result, stmt->db->names[stmt->number], err);
+    baton_code rc = fail(stmt->db, result, stmt->db->names[stmt->number], err);
     stmt_reset(stmt);
     return rc;
 }

@@ -3,7 +3,7 @@
  * parts that touch SQLite (STYLE Q1-Q6).
  *
  * One connection for each thread; nothing here is shared. Statements come from a list made of .sql
- * files (cmake/sql.cmake), are prepared once, bound by name, and reset in the function that stepped
+ * files (common/sql.cmake), are prepared once, bound by name, and reset in the function that stepped
  * them. Callers see codes, never SQLITE_ROW.
  */
 #ifndef BATON_COMMON_SQLITE_DB_H
@@ -51,10 +51,6 @@ void db_rest(struct db *db);
 
 /* The table of SQLite's results: what kind of trouble it is (FIELD F05). */
 baton_code db_code(int sqlite_result);
-/* Sets err from the connection's last error: `<path>: <what>: <SQLite's text>`; returns its code.
- */
-baton_code db_fail(const struct db *db, int sqlite_result, const char *what,
-                   struct baton_error *err);
 
 /* Runs statements without results from a file's text (schema, migrations). */
 baton_code db_script(struct db *db, const char *what, const char *text, struct baton_error *err);
