@@ -110,7 +110,8 @@ struct telling {
     size_t n_passes;
 };
 
-#define DECISION_SLOTS 2048 /* a round of the largest `parallel` ends as many turns as it claims   \
+#define DECISION_SLOTS                                                                             \
+    2048 /* a round of the largest `parallel` ends as many turns as it claims   \
                              */
 struct decisions {
     struct decision *list;
@@ -140,7 +141,7 @@ void decide_tombstone(struct worker *w, int32_t partition, const char *turn_id);
 
 /* ---- move.c: the only place where states change ---- */
 
-/* Moves a turn; logs and counts. from_birth: it had no state. Contract: the table permits it. */
+/* Moves a turn; logs and counts. birth: it had no state. Contract: the table permits it. */
 void turn_move(struct worker *w, struct turn_record *record, bool birth, enum turn_state to);
 /* The newest attempt, added as queued, running or failed with the number of the record. */
 struct attempt *attempt_begin(struct worker *w, struct turn_record *record,
@@ -203,10 +204,6 @@ struct next_step uncounted_next(const struct config *config, const struct turn_r
 /* Decides about a record of the control topic. */
 baton_code operate_record(struct worker *w, const struct engine_event *event,
                           struct baton_error *err);
-/* May this principal cancel that turn here? (its origin, or who operates the service of its birth
- * or this one) */
-bool operate_may_cancel(const struct worker *w, const struct trust_principal *who,
-                        const struct turn_record *record);
 /* Has this round noted a cancel of a turn that is not known? Its handoff is judged in the next
  * round, by the note. */
 bool operate_cancel_noted(const struct worker *w, const char *turn_id);
@@ -319,9 +316,6 @@ baton_code restore_again(struct worker *w, struct baton_error *err);
 /* Facts of attempts that the log does not show claimed are forgotten, those of others' partitions
  * reported. */
 baton_code restore_facts(struct worker *w, struct baton_error *err);
-/* Folds one record of the turn log into the store (inside a transaction). */
-baton_code restore_one(struct worker *w, int32_t partition, const struct log_record *record,
-                       struct baton_error *err);
 /* Sets when each queued turn of a partition may start: as its record says, or never while the
  * service is paused. */
 baton_code restore_dues(struct worker *w, int32_t partition, bool paused, struct baton_error *err);

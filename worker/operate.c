@@ -44,8 +44,10 @@ static void reject(struct worker *w, const struct engine_event *event, baton_cod
 
 /* ---- cancel ---- */
 
-bool operate_may_cancel(const struct worker *w, const struct trust_principal *who,
-                        const struct turn_record *record)
+/* May this principal cancel that turn here? (its origin, or who operates the service of its birth
+ * or this one) */
+static bool may_cancel(const struct worker *w, const struct trust_principal *who,
+                       const struct turn_record *record)
 {
     const struct receiver receiver = {w->trust, w->fleet.s, w->config->proof_required,
                                       w->service->name.s, w->config->partitions};
@@ -134,7 +136,7 @@ baton_code operate_early_cancel(struct worker *w, int32_t partition,
         }
         const struct trust_principal *who =
             w->trust != NULL ? trust_principal_find(w->trust, by) : NULL;
-        if (!*ret_cancelled && operate_may_cancel(w, who, record)) {
+        if (!*ret_cancelled && may_cancel(w, who, record)) {
             *ret_cancelled = true;
             *ret_by = plain_id_of(by);
             *ret_reason = strdup(reason);
@@ -190,7 +192,7 @@ static void on_cancel(struct worker *w, const struct engine_event *event,
                       struct turn_record *take_record)
 {
     const struct control *control = event->receipt->control;
-    if (!operate_may_cancel(w, event->receipt->signer, take_record)) {
+    if (!may_cancel(w, event->receipt->signer, take_record)) {
         reject(w, event, BATON_E_not_permitted, "its signer may not cancel this turn");
     } else if (turn_state_open(take_record->state)) {
         cancel(w, event, take_record);

@@ -154,8 +154,9 @@ static baton_code fold_turn(struct worker *w, int32_t partition, const struct lo
     return rc;
 }
 
-baton_code restore_one(struct worker *w, int32_t partition, const struct log_record *record,
-                       struct baton_error *err)
+/* Folds one record of the turn log into the store (inside a transaction). */
+static baton_code fold_one(struct worker *w, int32_t partition, const struct log_record *record,
+                           struct baton_error *err)
 {
     char key[160];
 
@@ -182,7 +183,7 @@ baton_code restore_fold(struct worker *w, const struct engine_event *event, stru
         return rc;
     }
     for (size_t i = 0; rc == BATON_OK && i < event->n_records; i++) {
-        rc = restore_one(w, event->partition, &event->records[i], err);
+        rc = fold_one(w, event->partition, &event->records[i], err);
     }
     if (rc == BATON_OK) {
         rc = store_checkpoint_set(w->store, event->partition, event->next, wall_now(), err);

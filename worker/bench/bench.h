@@ -58,7 +58,6 @@ baton_code bench_set_up(struct bench_set *set, const char *parent, int parallel,
 void bench_set_down(struct bench_set *set, bool keep);
 /* <dir>/page; NULL: it cannot be mapped. create: of so many turns. */
 struct bench_page *bench_page_map(const char *dir, int64_t create);
-void bench_page_unmap(struct bench_page *page, int64_t turns);
 /* Publishes the turns from number `from` on, of BENCH_PAYLOAD bytes, many in a transaction of the
  * log. */
 baton_code bench_publish_backlog(const struct bench_set *set, int64_t from, int64_t turns,

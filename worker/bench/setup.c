@@ -74,7 +74,7 @@ struct bench_page *bench_page_map(const char *dir, int64_t create)
     return page == MAP_FAILED ? NULL : page;
 }
 
-void bench_page_unmap(struct bench_page *page, int64_t turns)
+static void page_unmap(struct bench_page *page, int64_t turns)
 {
     if (page != NULL) {
         munmap(page, page_size(turns));
@@ -94,7 +94,7 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 void bench_set_down(struct bench_set *set, bool keep)
 {
     config_free(set->config);
-    bench_page_unmap(set->page, set->turns);
+    page_unmap(set->page, set->turns);
     set->config = NULL;
     set->page = NULL;
     if (set->dir[0] != '\0' && !keep) {
