@@ -9,6 +9,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 
 from host import SLOW, Host, binary  # noqa: E402
 
+# Who starts the tests in the background of a shell hands down an ignored SIGINT; programs inherit it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 DRIVERS = ["local"]
 TEST_SECONDS = 120
 
