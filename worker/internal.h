@@ -110,9 +110,7 @@ struct telling {
     size_t n_passes;
 };
 
-#define DECISION_SLOTS                                                                             \
-    2048 /* a round of the largest `parallel` ends as many turns as it claims   \
-                             */
+#define DECISION_SLOTS 2048 /* a round of LIMIT_PARALLEL turns ends as many as it claims */
 struct decisions {
     struct decision *list;
     size_t count;

@@ -21,6 +21,7 @@
 #include "baton/code.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
+#include "common/base/limits.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,8 +30,8 @@
 #define LOG_PARTITION_BY_KEY (-1) /* murmur2 of the key, as Kafka's Java clients do */
 #define LOG_OFFSET_NONE (-1)
 #define LOG_INPUTS 2
-#define LOG_PARTITIONS_MAX 64
-#define LOG_HEADERS_MAX 32
+#define LOG_PARTITIONS_MAX LIMIT_PARTITIONS
+#define LOG_HEADERS_MAX LIMIT_HEADERS
 
 struct log;
 struct log_member;

@@ -10,12 +10,13 @@
 #include "common/base/clock.h"
 #include "common/base/failure.h"
 #include "common/base/id.h"
+#include "common/base/limits.h"
 #include "common/record/signer.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define PASSES_MAX 8
+#define PASSES_MAX LIMIT_PASSES
 #define PASS_STATEMENT_MAX 256
 #define PASS_TEXT_MAX (PASS_STATEMENT_MAX + 1 + 16 + 1 + 128)
 /* Attempts and counters in a pass: far above every budget, below where a 16-bit counter of somebody

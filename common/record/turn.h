@@ -11,10 +11,11 @@
 #include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
+#include "common/base/limits.h"
 #include "common/base/role.h"
 #include "common/record/json.h"
 
-#define TURN_BYTES_MAX (256 * 1024)
+#define TURN_BYTES_MAX LIMIT_VALUE
 #define TURN_LIFE_MAX_MS (7LL * 24 * 3600 * 1000) /* expires_at - created_at at most */
 
 struct turn {

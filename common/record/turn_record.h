@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/failure.h"
 #include "common/base/id.h"
+#include "common/base/limits.h"
 #include "common/base/role.h"
 #include "common/base/state.h"
 
@@ -19,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TURN_ATTEMPTS_MAX 64 /* kept in the record: the newest */
+#define TURN_ATTEMPTS_MAX LIMIT_ATTEMPTS_KEPT /* kept in the record: the newest */
 #define TURN_TRIED_MAX 16
 
 /* One try, as people see it. */

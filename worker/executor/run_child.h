@@ -5,10 +5,11 @@
 #ifndef BATON_WORKER_EXECUTOR_RUN_CHILD_H
 #define BATON_WORKER_EXECUTOR_RUN_CHILD_H
 
+#include "common/base/limits.h"
 #include "worker/executor/pool.h"
 
 #define CHILD_PROTOCOL 1
-#define CHILD_PARALLEL_MAX 1000
+#define CHILD_PARALLEL_MAX LIMIT_PARALLEL
 
 enum child_phase {
     CHILD_PHASE_hello,   /* started, its hello is due */

@@ -1,15 +1,19 @@
 /*
- * Every key of the configuration that holds one value (STYLE C1). Parser, `config show`, the
- * documentation and the nearest known key in an error come from here.
+ * Every key of the configuration that holds one value. Parser, `config show`, the documentation and
+ * the nearest known key in an error come from here.
  *
  * CONFIG(id, key, type, default, min, max, unit, words, help)
  *   type     WORD (one of words), BOOL, INT, COUNT (INT or auto), REAL, DURATION (min, max in ms),
- * ID, PREFIX, TEXT, PATH (relative to the file), LISTEN default  as text; "": not set; NULL: must
- * be given Keys of a service, its executor and a role stand in tables of their own: their place in
- * the file is services.<name>, services.<name>.executor, roles.<role>.
+ *            ID, PREFIX, TEXT, PATH (relative to the file), LISTEN
+ *   default  as text; "": not set; NULL: must be given
+ *
+ * Keys of a service, its executor and a role stand in tables of their own: their place in the file
+ * is services.<name>, services.<name>.executor, roles.<role>.
  */
 #ifndef BATON_BASE_TBL_CONFIG_KEYS_H
 #define BATON_BASE_TBL_CONFIG_KEYS_H
+
+#include "common/base/limits.h"
 
 #define CONFIG_DAY_MS 86400000
 
@@ -19,10 +23,10 @@
     CONFIG(prefix,         "prefix",         PREFIX,   "baton",       0, 0,   "", "", "First part of every topic and group name.") \
     CONFIG(log,            "log",            WORD,     "local",       0, 0,   "", "local kafka", "Which log: local is one file on one host, kafka a cluster. Nothing else changes with it.") \
     CONFIG(local_path,     "local.path",     PATH,     "data/log.db", 0, 0,   "", "", "The local log's file. Not on a network file system.") \
-    CONFIG(local_partitions, "local.partitions", INT,  "4",           1, 64,  "", "", "Partitions of each topic, fixed when the topics are made.") \
+    CONFIG(local_partitions, "local.partitions", INT,  "4",           1, LIMIT_PARTITIONS, "", "", "Partitions of each topic, fixed when the topics are made.") \
     CONFIG(local_session,  "local.session",  DURATION, "6s",          200, 300000, "", "", "A worker that shows no sign of life for so long is removed.") \
     CONFIG(local_heartbeat, "local.heartbeat", DURATION, "1s",        20, 60000, "", "", "How often a worker shows that it lives, and renews its leases.") \
-    CONFIG(kafka_partitions, "kafka.partitions", INT,  "4",           1, 64,  "", "", "Partitions of each service's topics, fixed when the topics are made.") \
+    CONFIG(kafka_partitions, "kafka.partitions", INT,  "4",           1, LIMIT_PARTITIONS, "", "", "Partitions of each service's topics, fixed when the topics are made.") \
     CONFIG(kafka_replication, "kafka.replication", COUNT, "auto",     1, 9,   "", "", "Copies of each partition; auto: 3, or the number of brokers.") \
     CONFIG(kafka_session,  "kafka.session",  DURATION, "6s",          1000, 300000, "", "", "A worker that the group does not hear for so long is removed.") \
     CONFIG(kafka_heartbeat, "kafka.heartbeat", DURATION, "1s",        100, 60000, "", "", "How often a worker speaks to its group, and renews its leases.") \
@@ -54,7 +58,7 @@
     CONFIG(http_listen,    "http.listen",    LISTEN,   "",            0, 0,   "", "", "Address and port of metrics and health; not set: no listener.")
 
 #define CONFIG_SERVICE_KEYS(CONFIG) \
-    CONFIG(parallel, "parallel", INT,      "4",    1, 1000, "", "", "Turns at a time, for each worker.") \
+    CONFIG(parallel, "parallel", INT,      "4",    1, LIMIT_PARALLEL, "", "", "Turns at a time, for each worker.") \
     CONFIG(deadline, "deadline", DURATION, "20m",  10, 30 * (int64_t)CONFIG_DAY_MS, "", "", "Time of an attempt; then its executor is stopped.") \
     CONFIG(grace,    "grace",    DURATION, "",     0, 30 * (int64_t)CONFIG_DAY_MS, "", "", "How long a clean stop waits for running attempts; not set: the deadline.") \
     CONFIG(cut_off,  "cut_off",  WORD,     "kill", 0, 0, "", "kill keep", "What a worker does with a running attempt when it is cut off from the log for longer than a lease.") \
