@@ -36,7 +36,7 @@ static bool write_all(int fd, const char *bytes, size_t len)
     return true;
 }
 
-bool command_write(struct command *cmd, const void *bytes, size_t len)
+static bool write_out(struct command *cmd, const void *bytes, size_t len)
 {
     if (cmd->state->out_errno == 0 && !write_all(STDOUT_FILENO, bytes, len)) {
         cmd->state->out_errno = errno;
@@ -50,7 +50,7 @@ bool command_print(struct command *cmd, struct buf *buf)
         cmd->state->out_errno = cmd->state->out_errno != 0 ? cmd->state->out_errno : ENOMEM;
         return false;
     }
-    bool written = buf->len == 0 || command_write(cmd, buf->data, buf->len);
+    bool written = buf->len == 0 || write_out(cmd, buf->data, buf->len);
     buf_clear(buf);
     return written;
 }
@@ -285,7 +285,7 @@ static int run(struct command *cmd, int argc, const char *const *argv)
     }
     if (wish.version) {
         static const char version[] = "baton " BATON_VERSION "\n";
-        command_write(cmd, version, sizeof(version) - 1);
+        write_out(cmd, version, sizeof(version) - 1);
         return 0;
     }
     cmd->json = wish.json;

@@ -110,11 +110,10 @@ int command_usage(struct command *cmd, const char *format, ...) BATON_PRINTF(2, 
 baton_code command_config(struct command *cmd, struct config **ret_config, struct baton_error *err);
 
 /*
- * Standard output. False: nobody reads any more, or the disk is full; stop producing and return:
- * the frame says so where it matters and sets the exit status.
+ * Writes the buffer to standard output and empties it; a broken one ends as no_memory. False: nobody
+ * reads any more, or the disk is full; stop producing and return: the frame says so where it matters
+ * and sets the exit status.
  */
-bool command_write(struct command *cmd, const void *bytes, size_t len);
-/* Writes the buffer and empties it. A broken buffer ends as no_memory. */
 bool command_print(struct command *cmd, struct buf *buf);
 /* For people, neither with --quiet nor with --json: one line on standard error. */
 void command_note(struct command *cmd, const char *format, ...) BATON_PRINTF(2, 3);

@@ -8,7 +8,6 @@
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
-#include "common/base/word.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -26,21 +25,6 @@ static struct {
     bool json;
     atomic_int max;
 } diag = {.lock = PTHREAD_MUTEX_INITIALIZER, .max = -1};
-
-const char *diag_level_word(enum diag_level level)
-{
-    BATON_PRE((unsigned)level < COUNT_OF(level_words));
-    return level_words[level];
-}
-
-bool diag_level_parse(const char *text, enum diag_level *ret_level)
-{
-    int i = word_find(level_words, COUNT_OF(level_words), text, strlen(text));
-    if (i >= 0) {
-        *ret_level = (enum diag_level)i;
-    }
-    return i >= 0;
-}
 
 void diag_set(diag_sink *sink, void *arg, enum diag_level max, enum diag_form form)
 {

@@ -84,8 +84,4 @@ void diag_set(diag_sink *sink, void *arg, enum diag_level max, enum diag_form fo
 /* Writes to standard error from now on; auto: readable on a terminal, else JSON. */
 void diag_open_stderr(enum diag_level max, enum diag_form form);
 
-/* "error", "warn", "info", "debug". */
-const char *diag_level_word(enum diag_level level);
-bool diag_level_parse(const char *text, enum diag_level *ret_level);
-
 #endif

@@ -295,16 +295,6 @@ static void lines_of_threads_are_whole(void **state)
     buf_done(&sunk.text);
 }
 
-static void levels_have_words(void **state)
-{
-    (void)state;
-    enum diag_level level = DIAG_error;
-    assert_true(diag_level_parse("warn", &level));
-    assert_int_equal(level, DIAG_warn);
-    assert_false(diag_level_parse("warning", &level));
-    assert_string_equal(diag_level_word(DIAG_debug), "debug");
-}
-
 /* ---- metrics ---- */
 
 static void g5_exposition(void **state)
@@ -437,7 +427,6 @@ int main(void)
         cmocka_unit_test(g3_foreign_text_is_cut_at_200_bytes),
         cmocka_unit_test(g4_repeating_events_are_counted),
         cmocka_unit_test(lines_of_threads_are_whole),
-        cmocka_unit_test(levels_have_words),
         cmocka_unit_test(g5_exposition),
 #ifdef BATON_FAULTS
         cmocka_unit_test(u5_specs_are_judged),
