@@ -251,7 +251,7 @@ static int no_verb(struct command *cmd)
     return baton_code_exit(BATON_E_usage);
 }
 
-/* BATON_MODE, else CI, else somebody is there (RULES S12). */
+/* BATON_MODE, else CI, else somebody is there. */
 static bool mode_known(struct command *cmd, struct baton_error *err)
 {
     const char *mode = getenv("BATON_MODE");

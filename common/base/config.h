@@ -1,5 +1,5 @@
 /*
- * The configuration: one file of YAML, read once, const afterwards (DESIGN section 9, STYLE C1-C4).
+ * The configuration: one file of YAML, read once, const afterwards.
  *
  * Order: default < file < `--set KEY=VALUE`. Scalars come from one table (tbl/config_keys.h), which
  * also gives `config show`, the documentation and the nearest known key in an error. Every mistake

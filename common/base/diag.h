@@ -1,5 +1,5 @@
 /*
- * Log lines: one for each event, through one sink (STYLE G1-G4).
+ * Log lines: one for each event, through one sink.
  *
  *   diag_line(DIAG_info, "turn.moved", D_TEXT("turn", id.s), D_INT("attempt", n));
  *

@@ -1,4 +1,4 @@
-/* Failure classes of attempts and the actions that may follow: closed words (DESIGN section 6). */
+/* Failure classes of attempts and the actions that may follow: closed words. */
 #ifndef BATON_BASE_FAILURE_H
 #define BATON_BASE_FAILURE_H
 

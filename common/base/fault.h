@@ -1,5 +1,5 @@
 /*
- * Fault points: named places where a test kills, stops or fails the program (STYLE U5).
+ * Fault points: named places where a test kills, stops or fails the program.
  *
  *   FAULT_POINT(store_after_commit);
  *   if (FAULT_FAILS(log_before_commit)) { return baton_fail(...); }

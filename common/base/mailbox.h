@@ -1,5 +1,5 @@
 /*
- * The one way in which threads talk: a bounded queue of pointers (STYLE T3).
+ * The one way in which threads talk: a bounded queue of pointers.
  *
  * Many threads post, one takes. What is posted belongs to the taker from then on; what nobody took
  * stays the owner's concern: drain with mailbox_take before mailbox_free. The descriptor is

@@ -1,5 +1,5 @@
 /*
- * Metrics: one table (tbl/metrics.h), atomic numbers, and their text for Prometheus (STYLE G5).
+ * Metrics: one table (tbl/metrics.h), atomic numbers, and their text for Prometheus.
  *
  * Incremented where the state moves, so that log, metric and store cannot disagree. One set for the
  * process: like the log's sink it is counted from everywhere and decides nothing. Any thread.

@@ -1,5 +1,5 @@
 /*
- * Roles and verdicts: closed words (RULES R-23, S6).
+ * Roles and verdicts: closed words.
  *
  * A role is an attribute of a turn, read from its signed bytes. No function here or elsewhere takes
  * a role and returns another. Any thread.
@@ -26,7 +26,7 @@ const char *role_word(enum role role);
 
 bool verdict_parse(const char *text, size_t text_len, enum verdict *ret_verdict);
 const char *verdict_word(enum verdict verdict);
-/* May a turn of this role end with this verdict? (the defaults of RULES S6) */
+/* May a turn of this role end with this verdict? (the default; see tbl/roles.h) */
 bool verdict_legal(enum role role, enum verdict verdict);
 
 /* A set of roles: bit 1 << role. */

@@ -1,5 +1,5 @@
 /*
- * The two state machines as tables: turn (at one service) and attempt (RULES S1, S2).
+ * The two state machines as tables: turn (at one service) and attempt.
  *
  *            +--------------------------------------------------------------+
  *            v                                                              |

@@ -1,7 +1,6 @@
 /*
  * Foreign text: the one family of functions through which every string that Baton did not write
- * itself is printed - on a terminal, in a log line, in an error, in JSON (RECORD.md, terminal;
- * X32).
+ * itself is printed - on a terminal, in a log line, in an error, in JSON.
  *
  * Dangerous are control bytes, ESC, C1 (raw and as U+0080..9F), bidi controls, zero width and other
  * invisible characters, U+2028/2029, tag characters, unassigned specials, and invalid UTF-8. Text

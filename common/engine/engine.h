@@ -1,6 +1,5 @@
 /*
- * The engine: consume, decide, commit. Worker and coordinator share it (DESIGN section 4,
- * ENGINE.md).
+ * The engine: consume, decide, commit. Worker and coordinator share it (ENGINE.md).
  *
  * It is called and never calls: engine_next gives one event, the caller folds and decides into the
  * batch, engine_commit makes the batch one transaction of the log. The engine keeps the protocol
@@ -85,7 +84,7 @@ struct engine_event {
 /* Joins the group. Errors: those of log_member_open. */
 baton_code engine_open(const struct engine_spec *spec, struct engine **ret_engine,
                        struct baton_error *err);
-/* Leaves (DESIGN "A clean stop"): leave_group gives the partitions away at once. */
+/* Leaves: leave_group gives the partitions away at once. */
 void engine_close(struct engine *engine, bool leave_group, int64_t timeout_ms);
 
 /* Who is trusted, for receipts from now on; borrowed until it is replaced. What is buffered is

@@ -1,5 +1,5 @@
 /*
- * The log: the narrow interface that everything above it is written against (DESIGN section 3).
+ * The log: the narrow interface that everything above it is written against.
  *
  * Two drivers stand below: `local` (one SQLite file, one host) and `kafka`. Nothing above knows
  * which one runs; tests/conformance defines the interface and runs against each. A topic has

@@ -1,5 +1,5 @@
 /*
- * A child process under baton-guard: start, ask, kill, reap (DESIGN section 7, STYLE P1, P2).
+ * A child process under baton-guard: start, ask, kill, reap.
  *
  * The guard owns whatever the program starts: closing the lifeline, or dying with it open, kills
  * the whole tree. No SIGCHLD handler: child.pidfd becomes readable when the guard has ended, and by

@@ -1,5 +1,5 @@
 /*
- * Masks known secret values in what executors print (RULES L-40): each becomes `***`.
+ * Masks known secret values in what executors print: each becomes `***`.
  *
  * A secret is found as it is, as base64 and base64url in all three alignments, as hex in both
  * cases, URL-encoded and JSON-escaped, also when it arrives in pieces. Of a secret of several lines

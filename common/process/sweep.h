@@ -1,6 +1,6 @@
 /*
  * Finds processes by what their environment carries, and kills them: what an earlier boot of a
- * worker left behind (RULES L-46, DESIGN section 7), or a tree that lost its guard. No pids are
+ * worker left behind, or a tree that lost its guard. No pids are
  * stored.
  */
 #ifndef BATON_PROCESS_SWEEP_H

@@ -1,5 +1,5 @@
 /*
- * The validator in front of cJSON (RECORD.md section 5, FIELD C14, C18). Called by json.c.
+ * The validator in front of cJSON (RECORD.md section 5). Called by json.c.
  *
  * One pass over the bytes with an explicit stack of containers; keys of open objects lie on a
  * second stack, and are compared, decoded, when their object ends: pairwise while they are few,

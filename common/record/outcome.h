@@ -1,5 +1,5 @@
 /*
- * Outcomes: what happened to a turn, told to everyone; signed by the service (DESIGN section 5).
+ * Outcomes: what happened to a turn, told to everyone; signed by the service.
  * Record key: the run id, or the turn id outside a run.
  */
 #ifndef BATON_RECORD_OUTCOME_H

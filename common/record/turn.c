@@ -79,8 +79,8 @@ static struct digest content_of(const struct json_doc *doc)
 
 /*
  * What is missing or strange, in the order in which it is told. The identity comes first: a record
- * that is only some prompt is no turn at all (R-36). Then the role, by its own code, so that a turn
- * without one is seen as that even where an older field hints at it (R-18). Then all others.
+ * that is only some prompt is no turn at all. Then the role, by its own code, so that a turn
+ * without one is seen as that even where an older field hints at it. Then all others.
  */
 static baton_code check_members(const struct json_value *root, const struct json_value **v,
                                 struct baton_error *err)

@@ -1,5 +1,5 @@
 /*
- * The turn-log record: the whole state of a turn at a service (DESIGN section 5). The log's newest
+ * The turn-log record: the whole state of a turn at a service. The log's newest
  * record of a turn is the truth about it; the store holds an image of it.
  *
  * Owned strings; not shared between threads.

@@ -1,6 +1,6 @@
 /*
  * A hardened SQLite connection and its statements: used by the store and by the local log, the only
- * parts that touch SQLite (STYLE Q1-Q6).
+ * parts that touch SQLite.
  *
  * One connection for each thread; nothing here is shared. Statements come from a list made of .sql
  * files (common/sql.cmake), are prepared once, bound by name, and reset in the function that stepped
@@ -49,7 +49,7 @@ void db_close(struct db *db);
  * to do. */
 void db_rest(struct db *db);
 
-/* The table of SQLite's results: what kind of trouble it is (FIELD F05). */
+/* The table of SQLite's results: what kind of trouble it is. */
 baton_code db_code(int sqlite_result);
 
 /* Runs statements without results from a file's text (schema, migrations). */

@@ -1,5 +1,5 @@
 /*
- * The store of one worker: the image of its turn log, and facts (DESIGN section 4).
+ * The store of one worker: the image of its turn log, and facts.
  *
  * The image is what the log said, up to a checkpoint; a decision is never here before it is in the
  * log. Facts are recorded ends of attempts that ran here. Losing the file costs work, not

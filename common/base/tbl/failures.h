@@ -1,6 +1,5 @@
 /*
- * Failure classes of an attempt, the budget each counts in, and the default answer (DESIGN section
- * 6).
+ * Failure classes of an attempt, the budget each counts in, and the default answer.
  *
  * FAILURE(word, counter, actions, text)
  *   counter  failures: the provider said no; losses: the work was lost

@@ -1,5 +1,5 @@
 /*
- * Every point at which a test may break the program (STYLE U5). The crash suite enumerates this
+ * Every point at which a test may break the program. The crash suite enumerates this
  * list.
  *
  * FAULT(id, name, description): code says FAULT_POINT(id), the environment says

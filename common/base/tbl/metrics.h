@@ -1,5 +1,5 @@
 /*
- * Every metric (STYLE G5). METRIC(id, name, kind, unit, help)
+ * Every metric. METRIC(id, name, kind, unit, help)
  *
  *   kind  counter | gauge | histogram (of milliseconds, shown in seconds)
  * Names follow Prometheus: baton_, base units, counters end with _total.

@@ -1,4 +1,4 @@
-/* Roles and the verdicts that end a turn of each (RULES S6). A workflow may narrow them. */
+/* Roles and the verdicts that end a turn of each. A workflow may narrow them. */
 #ifndef BATON_BASE_TBL_ROLES_H
 #define BATON_BASE_TBL_ROLES_H
 

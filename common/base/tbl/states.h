@@ -1,5 +1,5 @@
 /*
- * States of a turn (at one service) and of an attempt, with their legal moves (RULES S1, S2).
+ * States of a turn (at one service) and of an attempt, with their legal moves.
  *
  * STATE(word, flags, moves): word is what SQL, JSON and people see. `none` is the state before the
  * first record; it has no row here, TURN_BIRTHS and ATTEMPT_BIRTHS say where a life may begin.

@@ -45,7 +45,7 @@ BATON_API const char *baton_code_word(baton_code code);
 /* The fixed text of a code for people. Never NULL. */
 BATON_API const char *baton_code_text(baton_code code);
 BATON_API enum baton_class baton_code_class(baton_code code);
-/* The exit status of the command line (RULES S7). */
+/* The exit status of the command line. */
 BATON_API int baton_code_exit(baton_code code);
 /* Finds a code by its exact word; false if there is none. */
 BATON_API bool baton_code_parse(const char *word, baton_code *ret_code);

@@ -3,7 +3,7 @@
  *
  * Place: a folder and a file of this user that nobody else may open, on a file system of this host.
  * Content: our application id, no newer version, and exactly the schema that schema.sql gives, so
- * that no trigger or view that somebody planted runs in our transactions (attack X20).
+ * that no trigger or view that somebody planted runs in our transactions.
  */
 #include "common/base/check.h"
 #include "common/log/local/internal.h"

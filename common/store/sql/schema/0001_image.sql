@@ -80,7 +80,7 @@ CREATE TABLE attempt (
     PRIMARY KEY (turn_id, no)
 ) STRICT;
 
--- At most one live attempt for each turn (RULES R-12).
+-- At most one live attempt for each turn.
 CREATE UNIQUE INDEX attempt_live ON attempt (turn_id) WHERE state IN ('queued', 'running');
 
 CREATE TRIGGER attempt_identity
