@@ -1,5 +1,5 @@
 /*
- * Operating: signed control records, and the answers of who owns the turns (DESIGN "Operators").
+ * Operating: signed control records, and the answers of who owns the turns.
  *
  * In: cmd_turns_operate.c, cmd_services.c, replay.c  Out: common/record/control.c, common/log/log.c
  *

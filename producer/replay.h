@@ -1,6 +1,6 @@
 /*
  * Replaying dead letters: a parked turn by a signed control record, a rejected record by writing
- * its original bytes to its topic again (DESIGN "Operators"). Same turn, same role, next attempt.
+ * its original bytes to its topic again. Same turn, same role, next attempt.
  *
  * In: cmd_dlq.c  Out: operate.c, common/log/log.c
  */

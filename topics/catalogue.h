@@ -1,5 +1,5 @@
 /*
- * The catalogue of topics: every name and every setting (DESIGN section 3). Nothing else builds a
+ * The catalogue of topics: every name and every setting. Nothing else builds a
  * topic's name. Any thread.
  */
 #ifndef BATON_TOPICS_CATALOGUE_H

@@ -1,5 +1,5 @@
 /*
- * Dead letters that never became a turn: rejected records (DESIGN section 3). The letter of a
+ * Dead letters that never became a turn: rejected records. The letter of a
  * parked turn is not among them, for what holds for that turn now stands in the turn log.
  *
  * Everything in a rejected record is unproven: what is read from it serves to find it again.

@@ -1,5 +1,5 @@
 /*
- * Waiting for what is told about a turn on `outcomes`, without a group (DESIGN "Publishers").
+ * Waiting for what is told about a turn on `outcomes`, without a group.
  *
  * Opened before the publish, at the end of the turn's partition, so that no answer is missed. With
  * proofs required, an outcome counts only if the service that it names has signed it.

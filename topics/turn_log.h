@@ -1,5 +1,5 @@
 /*
- * What the turn logs say: the state of turns, as their owners wrote it (DESIGN section 5).
+ * What the turn logs say: the state of turns, as their owners wrote it.
  *
  * Readers believe the turn log's writer; nothing here is verified, since nothing here executes.
  * Read without a group and without a store. Called by producer/ for `turns`, `dlq`, `services`.
