@@ -1,6 +1,6 @@
 /*
- * What follows a failure: the first possible action of the class's list, as data (DESIGN section
- * 6). Pure: no clock, no store, no log; the draw of the jitter is given.
+ * What follows a failure: the first possible action of the class's list, as data.
+ * Pure: no clock, no store, no log; the draw of the jitter is given.
  *
  * In: worker/settle.c
  */

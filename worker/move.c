@@ -1,5 +1,5 @@
 /*
- * The movers: a turn's state and an attempt's state change here and nowhere else (STYLE S2).
+ * The movers: a turn's state and an attempt's state change here and nowhere else.
  *
  * Each checks the table of common/base/state.h, writes one log line and counts. A decision lives in
  * memory until the log has it; folding takes the log's word and does not come through here.

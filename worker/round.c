@@ -1,5 +1,5 @@
 /*
- * A round (DESIGN section 4, "The log decides, the store remembers"):
+ * A round. The log decides, the store remembers:
  *   1. one store transaction: what the last log transaction committed, and the ends that have
  * arrived
  *   2. the executors of claims that are now in log and store are started

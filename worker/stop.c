@@ -1,5 +1,5 @@
 /*
- * A worker's clean stop (DESIGN "A clean stop"): it takes nothing more and settles what ends; what
+ * A worker's clean stop: it takes nothing more and settles what ends; what
  * still runs after a session goes on under its lease, while others take over, until the grace is
  * over.
  *

@@ -1,5 +1,5 @@
 /*
- * A worker: executes the turns of one service (DESIGN section 4).
+ * A worker: executes the turns of one service.
  *
  * In: cmd_worker.c, cmd_bench.c, programs that embed Baton (baton/worker.h)  Out: engine, store,
  * executors

@@ -1,5 +1,5 @@
 /*
- * Resolves declared environment values and builds environments of executors (RULES L-41).
+ * Resolves declared environment values and builds environments of executors.
  * In: worker (claim), launch. Out: common/process/mask.c.
  */
 #include "worker/executor/environment.h"

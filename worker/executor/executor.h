@@ -1,6 +1,6 @@
 /*
  * Executors: what does a turn. One pool for each service of a worker, over the kinds exec, child
- * and callback (DESIGN section 7, worker/EXECUTOR.md).
+ * and callback (worker/EXECUTOR.md).
  *
  * In: worker (claim) starts and stops attempts. Out: events in the worker's mailbox.
  *

@@ -1,5 +1,5 @@
 /*
- * What an executor printed: masked, bounded, cleaned (RULES L-40, FIELD G04, C15).
+ * What an executor printed: masked, bounded, cleaned.
  *
  * Of each stream the beginning and the end are kept; all of it is drained. One thread.
  * In: run_exec, run_child, run_callback. Out: common/process/mask.c.

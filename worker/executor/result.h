@@ -1,6 +1,6 @@
 /*
- * What an executor's answer means: one pure function for exec, child and callback (DESIGN section
- * 7).
+ * What an executor's answer means: one pure function for exec, child and callback
+ * (worker/EXECUTOR.md).
  *
  * The order of judging, and the table of exit statuses, are in worker/EXECUTOR.md; a test compares.
  */

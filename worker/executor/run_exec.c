@@ -1,5 +1,5 @@
 /*
- * Kind exec: one program for each attempt, its result on descriptor 3 (DESIGN section 7).
+ * Kind exec: one program for each attempt, its result on descriptor 3 (worker/EXECUTOR.md).
  * In: attempt.c, by kind_exec. Out: launch.c (start), output.c, result.c (what it means).
  */
 #include "common/base/diag.h"
@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #define PIECES_AT_ONCE 4 /* of one pipe in one round: a flood must not starve others */
-#define REST_MAX                                                                                   \
-    (1024 * 1024) /* read after the tree is dead: whoever still writes then is                     \
-                     outside of it and was handed the descriptor */
+/* Read after the tree is dead: whoever still writes then is outside of it and was handed the
+ * descriptor. */
+#define REST_MAX (1024 * 1024)
 
 struct exec_run {
     struct executor_pool *pool;

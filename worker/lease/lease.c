@@ -1,6 +1,6 @@
 /*
- * The holder's side of a lease: attempts that go on here although their partition has moved (DESIGN
- * "Moved partitions", protocol rules 23 to 27).
+ * The holder's side of a lease: attempts that go on here although their partition has moved
+ * (protocol rules 23 to 27).
  *
  * A thread of its own: it renews at once and every second, reports ends until the turn log shows
  * another state, follows the turn log and stops what is no longer current, and kills at lease minus
