@@ -81,10 +81,11 @@ static baton_code load_keys(struct worker *w, struct baton_error *err)
         return rc;
     }
     if (required && trust_revokes(w->trust, signer_key_id(w->signer).s)) {
-        return baton_fail(err, BATON_E_unauthenticated,
-                          "the key %s of service %s is revoked, so nobody would believe its outcomes; "
-                          "`baton keys rotate %s` makes another",
-                          signer_key_id(w->signer).s, w->service->name.s, w->service->name.s);
+        return baton_fail(
+            err, BATON_E_unauthenticated,
+            "the key %s of service %s is revoked, so nobody would believe its outcomes; "
+            "`baton keys rotate %s` makes another",
+            signer_key_id(w->signer).s, w->service->name.s, w->service->name.s);
     }
     metric_set(METRIC_proof_off, required ? 0 : 1);
     if (!required) {

@@ -18,9 +18,7 @@
     "__dlq.errors.delivery.count" /* the attempt's number; absent for rejected records */
 #define DEAD_LETTER_MESSAGE "__dlq.errors.message" /* one line for people */
 #define DEAD_LETTER_CODE "baton-code"              /* word of the code */
-#define DEAD_LETTER_CLASS "baton-class" /* word of the failure class; absent for rejected records  \
-                                         */
-#define DEAD_LETTER_ATTEMPTS "baton-attempts" /* JSON: the newest attempts, at most 16 and 8 KiB   \
-                                               */
+#define DEAD_LETTER_CLASS "baton-class"            /* failure class; absent for rejected records */
+#define DEAD_LETTER_ATTEMPTS "baton-attempts"      /* JSON: the newest, at most 16 and 8 KiB */
 
 #endif
