@@ -1,4 +1,5 @@
-/* Loads the identity. Called by session.c (commands) and publish_api.c (embedding programs). */
+/* Loads the identity. Called by session.c (commands), publish.c (embedding programs) and
+ * worker/bench/setup.c. */
 #include "producer/identity.h"
 
 #include "common/base/text.h"

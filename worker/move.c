@@ -4,7 +4,7 @@
  * Each checks the table of common/base/state.h, writes one log line and counts. A decision lives in
  * memory until the log has it; folding takes the log's word and does not come through here.
  *
- * In: worker/claim.c, worker/settle.c, worker/operate.c  Out: worker/decision.c
+ * In: worker/claim.c, worker/settle.c, worker/operate.c  Out: common/base/state.h
  */
 #include "worker/internal.h"
 

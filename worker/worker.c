@@ -1,6 +1,6 @@
 /*
  * A worker's life: start, rounds, clean stop.
- * In: worker/cmd_worker.c, worker/cmd_bench.c, worker/worker_api.c
+ * In: worker/cmd_worker.c, worker/bench/process.c, worker/worker_api.c
  * Out: worker/start.c, worker/restore.c, worker/round.c, worker/stop.c
  */
 #include "worker/internal.h"

@@ -1,6 +1,6 @@
 /*
  * A parallel loop over records to be judged or signed.
- * In: intake.c, worker/round.c  Out: common/record/receipt.h
+ * In: common/engine/intake.c (judges), worker/tell.c (signs)  Out: the function that they give
  */
 #include "common/engine/verify.h"
 

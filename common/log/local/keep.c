@@ -1,5 +1,5 @@
 /*
- * Housekeeping: records and tombstones that are old enough go, some at a time. Called by member.c,
+ * Housekeeping: records and tombstones that are old enough go, some at a time. Called by poll.c,
  * from whichever member comes first when a minute has passed since anybody did it.
  */
 #include "common/log/local/internal.h"

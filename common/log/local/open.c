@@ -1,4 +1,4 @@
-/* Opens, makes and closes a local log. In: log.c. Out: every other file here through local_ops. */
+/* Opens, makes and closes a local log. In: common/log/log.c. Out: every other file here through local_ops. */
 #include "common/log/local/local.h"
 
 #include "common/base/check.h"

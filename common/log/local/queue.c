@@ -1,5 +1,5 @@
 /*
- * The writers' queue: one process at a time writes to the file. Called by conn.c and open.c.
+ * The writers' queue: one process at a time writes to the file. Called by conn.c.
  *
  * SQLite's own lock is not waited for: its busy handler sleeps for longer and longer, and whoever
  * has just written takes it again before a sleeper wakes. Here two bytes of `write.lock` are locked
