@@ -1,7 +1,7 @@
 /*
  * A round. The log decides, the store remembers:
- *   1. one store transaction: what the last log transaction committed, and the ends that have
- * arrived
+ *   1. one store transaction: what the last log transaction committed, and the ends that
+ *      have arrived
  *   2. the executors of claims that are now in log and store are started
  *   3. everything that is ready is decided, in memory
  *   4. one log transaction

@@ -7,9 +7,11 @@
  * its records.
  *
  * The order of events is fixed. Between rounds: assignment events (restoring, fold, assigned,
- * moved) and mail. A round is ENGINE_tick       fold the last commit into the store, record ends,
- * start executors, decide what is due ENGINE_control    records of the second input, all there are
- * (bounded) ENGINE_record     records of the first input, as many as the caller has capacity for
+ * moved) and mail. A round is
+ *     ENGINE_tick       fold the last commit into the store, record ends, start executors, decide
+ *                       what is due
+ *     ENGINE_control    records of the second input, all there are (bounded)
+ *     ENGINE_record     records of the first input, as many as the caller has capacity for
  *     ENGINE_round      call engine_commit
  * A record counts as taken in when engine_take was called for it: its offset moves with the batch.
  * One that was not taken is given again in the next round.

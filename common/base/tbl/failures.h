@@ -4,7 +4,7 @@
  * FAILURE(word, counter, actions, text)
  *   counter  failures: the provider said no; losses: the work was lost
  *   actions  the default `on_failure` list: the first possible one is taken, every list ends with
- * park
+ *            park
  *
  * ACTION(word, text)
  */

@@ -7,7 +7,9 @@
  *   a verdict          approve, proceed, done, ...
  *   a failure class    overloaded, auth, crash, ...   (class@MS: with retry-after)
  *   hang               waits until it is told to stop or the file <dir>/go is there, then goes on
- * with the next die                SIGKILL of its worker silent             ends without a result
+ *                      with the next
+ *   die                SIGKILL of its worker
+ *   silent             ends without a result
  */
 #ifndef BATON_TESTS_UNIT_WORKER_HOST_H
 #define BATON_TESTS_UNIT_WORKER_HOST_H
