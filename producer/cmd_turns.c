@@ -348,6 +348,18 @@ static const struct baton_command cmd_list = {
 
 /* ---- show ---- */
 
+void turns_print(struct command *cmd, const struct turn_life *life)
+{
+    struct buf out = BUF_INIT;
+    if (cmd->json) {
+        life_print_json(life, &out);
+    } else {
+        life_print_text(life, command_width(), &out);
+    }
+    command_print(cmd, &out);
+    buf_done(&out);
+}
+
 static int run_show(struct command *cmd)
 {
     struct session session = {0};
@@ -360,14 +372,7 @@ static int run_show(struct command *cmd)
         rc = turns_find(&session, cmd->args[0], &id, &life, NULL, &err);
     }
     if (rc == BATON_OK) {
-        struct buf out = BUF_INIT;
-        if (cmd->json) {
-            life_print_json(&life, &out);
-        } else {
-            life_print_text(&life, command_width(), &out);
-        }
-        command_print(cmd, &out);
-        buf_done(&out);
+        turns_print(cmd, &life);
     } else {
         status = command_fail(cmd, rc, &err);
     }

@@ -20,5 +20,7 @@ extern const struct baton_command cmd_turns_cancel;
 baton_code turns_find(struct session *session, const char *word, struct turn_id *ret_id,
                       struct turn_life *ret_life, const char **ret_waits_at,
                       struct baton_error *err);
+/* Prints a turn's life to standard output: JSON with --json, else for the terminal. */
+void turns_print(struct command *cmd, const struct turn_life *life);
 
 #endif

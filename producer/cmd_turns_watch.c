@@ -180,14 +180,7 @@ static int run_wait(struct command *cmd)
         rc = turns_find(&session, id.s, &id, &life, NULL, &err);
     }
     if (rc == BATON_OK) {
-        struct buf out = BUF_INIT;
-        if (cmd->json) {
-            life_print_json(&life, &out);
-        } else {
-            life_print_text(&life, command_width(), &out);
-        }
-        command_print(cmd, &out);
-        buf_done(&out);
+        turns_print(cmd, &life);
         status = baton_code_exit(life_code(&life.now));
     } else {
         status = command_fail(cmd, rc, &err);

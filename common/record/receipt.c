@@ -2,8 +2,8 @@
  * On receipt: the stages from bytes to a record that may change something, in the order of
  * RECORD.md section 3. Each stage is one function; the first that refuses ends it.
  *
- * In: common/engine (intake of handoffs and control records), worker (receipt_stored before a
- * start) Out: a struct receipt: a proven record, or the code of its rejection
+ * In: common/engine/intake.c (handoffs and control records), worker/claim.c (receipt_stored)
+ * Out: a struct receipt: a proven record, or the code of its rejection
  */
 #include "common/record/receipt.h"
 
