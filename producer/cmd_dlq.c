@@ -65,14 +65,17 @@ static baton_code filter_of(struct command *cmd, struct dead_filter *filter,
     filter->by_class = class != NULL;
     filter->by_code = code != NULL;
     if (role != NULL && !role_parse(role, strlen(role), &filter->role)) {
-        return baton_fail(err, BATON_E_invalid_request, "'%s' is no role", text_quote_of(role).s);
+        return baton_fail(err, BATON_E_invalid_request, "'%s' is no role; roles are: %s",
+                          text_quote_of(role).s, role_list());
     }
     if (class != NULL && !failure_parse(class, strlen(class), &filter->class)) {
-        return baton_fail(err, BATON_E_invalid_request, "'%s' is no failure class",
-                          text_quote_of(class).s);
+        return baton_fail(err, BATON_E_invalid_request, "'%s' is no failure class; classes are: %s",
+                          text_quote_of(class).s, failure_list());
     }
     if (code != NULL && !baton_code_parse(code, &filter->code)) {
-        return baton_fail(err, BATON_E_invalid_request, "'%s' is no code", text_quote_of(code).s);
+        return baton_fail(err, BATON_E_invalid_request,
+                          "'%s' is no code; `baton dlq list` shows those there are",
+                          text_quote_of(code).s);
     }
     return BATON_OK;
 }

@@ -256,7 +256,8 @@ static bool filter_of(struct command *cmd, struct turn_filter *filter, struct ba
     for (size_t i = 0; i < n_roles; i++) {
         enum role role;
         if (!role_parse(roles[i], strlen(roles[i]), &role)) {
-            baton_fail(err, BATON_E_invalid_request, "'%s' is no role", text_quote_of(roles[i]).s);
+            baton_fail(err, BATON_E_invalid_request, "'%s' is no role; roles are: %s",
+                       text_quote_of(roles[i]).s, role_list());
             return false;
         }
         filter->roles |= ROLE_BIT(role);

@@ -78,14 +78,8 @@ static baton_code check_role(const char *word, enum role *ret_role, struct baton
     if (word != NULL && role_parse(word, strlen(word), ret_role)) {
         return BATON_OK;
     }
-    struct buf roles = BUF_INIT;
-    for (int i = 0; i < ROLE_COUNT; i++) {
-        buf_printf(&roles, "%s%s", i == 0 ? "" : ", ", role_word((enum role)i));
-    }
-    baton_code rc = baton_fail(err, BATON_E_invalid_request, "'%s' is no role; roles are: %s",
-                               text_quote_of(word).s, roles.data != NULL ? roles.data : "");
-    buf_done(&roles);
-    return rc;
+    return baton_fail(err, BATON_E_invalid_request, "'%s' is no role; roles are: %s",
+                      text_quote_of(word).s, role_list());
 }
 
 static baton_code check_names(const struct publish_request *request, struct baton_error *err)

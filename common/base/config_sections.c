@@ -310,11 +310,9 @@ static void read_roles_served(struct config_loading *loading, const struct yaml_
     for (const struct yaml_node *node = list->first; node != NULL; node = node->next) {
         enum role role;
         if (node->kind != YAML_KIND_text || !role_parse(node->text, node->text_len, &role)) {
-            yaml_found(
-                &loading->findings, node,
-                "%s: '%s' is no role; the roles are owner, "
-                "reviewer and arbiter",
-                path, node->kind == YAML_KIND_text ? text_quote_of(node->text).s : kind_word(node));
+            yaml_found(&loading->findings, node, "%s: '%s' is no role; roles are: %s", path,
+                       node->kind == YAML_KIND_text ? text_quote_of(node->text).s : kind_word(node),
+                       role_list());
         } else if ((service->roles & ROLE_BIT(role)) != 0) {
             yaml_found(&loading->findings, node, "%s names %s twice", path, role_word(role));
         } else {

@@ -5,6 +5,8 @@
 #include "common/base/check.h"
 #include "common/base/word.h"
 
+#include <string.h>
+
 struct failure_row {
     enum failure_counter counter;
     const char *actions;
@@ -25,6 +27,14 @@ const char *failure_word(enum failure failure)
 {
     BATON_PRE((unsigned)failure < FAILURE_COUNT);
     return failure_words[failure];
+}
+
+const char *failure_list(void)
+{
+#define FAILURE_LISTED(word, counter, actions, text) ", " #word
+    static const char list[] = FAILURES(FAILURE_LISTED);
+#undef FAILURE_LISTED
+    return list + strlen(", ");
 }
 
 const char *failure_text(enum failure failure)

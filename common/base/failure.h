@@ -19,6 +19,8 @@ enum action { ACTIONS(ACTION_ENUM) ACTION_COUNT };
 enum failure_counter { COUNTER_failures, COUNTER_losses };
 
 const char *failure_word(enum failure failure);
+/* All words with commas between, for messages. */
+const char *failure_list(void);
 const char *failure_text(enum failure failure);
 bool failure_parse(const char *text, size_t text_len, enum failure *ret_failure);
 enum failure_counter failure_counts_in(enum failure failure);

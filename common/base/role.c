@@ -31,6 +31,14 @@ const char *role_word(enum role role)
     return role_words[role];
 }
 
+const char *role_list(void)
+{
+#define ROLE_LISTED(word, verdicts) ", " #word
+    static const char list[] = ROLES(ROLE_LISTED);
+#undef ROLE_LISTED
+    return list + strlen(", ");
+}
+
 bool verdict_parse(const char *text, size_t text_len, enum verdict *ret_verdict)
 {
     int i = word_find(verdict_words, COUNT_OF(verdict_words), text, text_len);

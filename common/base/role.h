@@ -23,6 +23,8 @@ enum verdict { VERDICTS(VERDICT_ENUM) VERDICT_COUNT };
 /* Exact words only: no case folding, no trimming. text need not end with NUL. */
 bool role_parse(const char *text, size_t text_len, enum role *ret_role);
 const char *role_word(enum role role);
+/* All words with commas between, for messages. */
+const char *role_list(void);
 
 bool verdict_parse(const char *text, size_t text_len, enum verdict *ret_verdict);
 const char *verdict_word(enum verdict verdict);

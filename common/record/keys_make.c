@@ -43,10 +43,9 @@ static baton_code roles_of(const char *text, role_set *ret_roles, struct baton_e
         size_t n = strcspn(at, ",");
         enum role role;
         if (!role_parse(at, n, &role)) {
-            return baton_fail(
-                err, BATON_E_invalid_request,
-                "'%s' is no role: owner, reviewer, arbiter, with commas between, or all",
-                text_quote(at, n).s);
+            return baton_fail(err, BATON_E_invalid_request,
+                              "'%s' is no role; roles are: %s, with commas between, or all",
+                              text_quote(at, n).s, role_list());
         }
         roles |= ROLE_BIT(role);
         if (at[n] == '\0') {

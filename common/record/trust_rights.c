@@ -67,8 +67,8 @@ static bool take_role(struct yaml_findings *findings, const struct yaml_node *no
     role_set *roles = arg;
     enum role role;
     if (!role_parse(node->text, node->text_len, &role)) {
-        yaml_found(findings, node, "'%s' is no role: owner, reviewer, arbiter",
-                   text_quote_of(node->text).s);
+        yaml_found(findings, node, "'%s' is no role; roles are: %s", text_quote_of(node->text).s,
+                   role_list());
     } else {
         *roles |= ROLE_BIT(role);
     }
