@@ -220,13 +220,8 @@ static int run_switch(struct command *cmd, enum control_kind kind)
         control.reason = reason;
     }
     baton_code rc = session_open_signing(cmd, &session, &err);
-    if (rc == BATON_OK && config_service_find(session.config, service) == NULL) {
-        rc =
-            baton_fail(&err, BATON_E_unknown_service,
-                       "there is no service '%s'; `baton services` lists those that are configured",
-                       text_quote_of(service).s);
-    }
     if (rc == BATON_OK &&
+        (rc = config_service_get(session.config, service, NULL, &err)) == BATON_OK &&
         (rc = identity_may_operate(&session.identity, service, &err)) == BATON_OK &&
         (rc = operate_service(&session, &control, service, command_int(cmd, "timeout"), &operated,
                               &err)) == BATON_OK &&

@@ -8,7 +8,6 @@
 #include "common/base/check.h"
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
-#include "common/base/text.h"
 #include "producer/operate.h"
 
 #include <string.h>
@@ -54,11 +53,8 @@ static baton_code target_of(struct command *cmd, struct session *session, struct
     if (rc != BATON_E_turn_not_found || c->service == NULL || !id_is_whole) {
         return rc;
     }
-    if (config_service_find(session->config, c->service) == NULL) {
-        return baton_fail(err, BATON_E_unknown_service, "there is no service '%s'",
-                          text_quote_of(c->service).s);
-    }
-    return BATON_OK; /* kept by the owner until the handoff comes */
+    /* It is kept by the owner until the handoff comes. */
+    return config_service_get(session->config, c->service, NULL, err);
 }
 
 static void print(struct command *cmd, const struct cancelling *c, const char *status,

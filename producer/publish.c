@@ -43,17 +43,6 @@ void published_done(struct published *published)
 
 /* ---- what is refused before anything is done ---- */
 
-static void add_services(const struct config *config, struct buf *out)
-{
-    for (size_t i = 0; i < config->n_services; i++) {
-        buf_add_text(out, i == 0 ? "" : ", ");
-        buf_add_text(out, config->services[i].name.s);
-    }
-    if (config->n_services == 0) {
-        buf_add_text(out, "none");
-    }
-}
-
 static baton_code check_service(const struct config *config, const char *service,
                                 struct baton_error *err)
 {
@@ -61,16 +50,7 @@ static baton_code check_service(const struct config *config, const char *service
         return baton_fail(err, BATON_E_bad_service, "'%s' is no service name: [a-z0-9-]{1,%d}",
                           text_quote_of(service).s, SERVICE_MAX);
     }
-    if (config_service_find(config, service) != NULL) {
-        return BATON_OK;
-    }
-    struct buf known = BUF_INIT;
-    add_services(config, &known);
-    baton_code rc =
-        baton_fail(err, BATON_E_unknown_service, "there is no service '%s'; configured are: %.400s",
-                   service, buf_ok(&known) && known.data != NULL ? known.data : "");
-    buf_done(&known);
-    return rc;
+    return config_service_get(config, service, NULL, err);
 }
 
 static baton_code check_role(const char *word, enum role *ret_role, struct baton_error *err)

@@ -141,11 +141,8 @@ static baton_code send_replay(struct session *session, const struct turn_life *l
 static baton_code check_target(struct session *session, const struct replay_request *request,
                                struct baton_error *err)
 {
-    if (request->to != NULL && config_service_find(session->config, request->to) == NULL) {
-        return baton_fail(err, BATON_E_unknown_service, "there is no service '%s'",
-                          text_quote_of(request->to).s);
-    }
-    return BATON_OK;
+    return request->to != NULL ? config_service_get(session->config, request->to, NULL, err)
+                               : BATON_OK;
 }
 
 baton_code replay_turn(struct session *session, const char *turn_id,

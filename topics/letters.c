@@ -213,10 +213,9 @@ baton_code letters_one(struct log *log, const struct config *config, const char 
                           "`baton dlq list` shows it",
                           text_quote_of(id).s);
     }
-    const struct config_service *service = config_service_find(config, name);
-    if (service == NULL) {
-        return baton_fail(err, BATON_E_unknown_service, "service '%s' is not in the configuration",
-                          name);
+    const struct config_service *service;
+    if ((rc = config_service_get(config, name, &service, err)) != BATON_OK) {
+        return rc;
     }
     one.each.service = service->name.s;
     struct topic_name topic = topic_name(TOPIC_dlq, config->prefix.s, name);

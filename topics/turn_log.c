@@ -92,9 +92,9 @@ baton_code turn_log_each(struct log *log, const struct config *config,
     struct each each = {.filter = filter, .fn = fn, .arg = arg};
     bool stopped = false;
     baton_code rc = BATON_OK;
-    if (filter->service != NULL && config_service_find(config, filter->service) == NULL) {
-        return baton_fail(err, BATON_E_unknown_service, "service '%s' is not in the configuration",
-                          text_quote_of(filter->service).s);
+    if (filter->service != NULL &&
+        (rc = config_service_get(config, filter->service, NULL, err)) != BATON_OK) {
+        return rc;
     }
     for (size_t s = 0; rc == BATON_OK && !stopped && s < config->n_services; s++) {
         const char *service = config->services[s].name.s;

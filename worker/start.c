@@ -10,7 +10,6 @@
 
 #include "common/base/check.h"
 #include "common/base/metrics.h"
-#include "common/base/word.h"
 #include "common/engine/verify.h"
 
 #include <ctype.h>
@@ -21,7 +20,6 @@
 
 #define OWN_IDS_MAX 64 /* <host>-1 .. <host>-64 */
 #define ENV_REREAD_MS 60000
-#define LIMIT_SERVICES_SHOWN 256
 
 static void name_topics(struct worker *w)
 {
@@ -302,17 +300,8 @@ baton_code worker_start(struct worker *w, struct baton_error *err)
 {
     baton_code rc;
 
-    w->service = config_service_find(w->config, w->options->service);
-    if (w->service == NULL) {
-        const char *names[LIMIT_SERVICES_SHOWN];
-        size_t n = 0;
-        for (; n < w->config->n_services && n < COUNT_OF(names); n++) {
-            names[n] = w->config->services[n].name.s;
-        }
-        const char *near = word_nearest(names, n, w->options->service);
-        return baton_fail(err, BATON_E_unknown_service, "service %.60s is not in %s%s%s",
-                          w->options->service, w->config->path,
-                          near != NULL ? "; did you mean " : "", near != NULL ? near : "");
+    if ((rc = config_service_get(w->config, w->options->service, &w->service, err)) != BATON_OK) {
+        return rc;
     }
     w->boot = boot_id_new();
     name_topics(w);

@@ -101,9 +101,8 @@ static baton_code fill(struct baton_worker *worker, const struct baton_worker_op
     if (rc != BATON_OK) {
         return rc;
     }
-    if (config_service_find(worker->config, options->service) == NULL) {
-        return baton_fail(err, BATON_E_unknown_service, "service %s is not in %s", options->service,
-                          worker->config->path);
+    if ((rc = config_service_get(worker->config, options->service, NULL, err)) != BATON_OK) {
+        return rc;
     }
     worker->service = strdup(options->service);
     worker->id = options->id != NULL ? strdup(options->id) : NULL;

@@ -367,3 +367,26 @@ const struct config_service *config_service_find(const struct config *config, co
     }
     return NULL;
 }
+
+baton_code config_service_get(const struct config *config, const char *name,
+                              const struct config_service **ret_service, struct baton_error *err)
+{
+    const struct config_service *service = config_service_find(config, name);
+    if (service == NULL) {
+        struct buf known = BUF_INIT;
+        for (size_t i = 0; i < config->n_services; i++) {
+            buf_printf(&known, "%s%s", i > 0 ? ", " : "", config->services[i].name.s);
+        }
+        buf_add_text(&known, config->n_services == 0 ? "none" : "");
+        baton_code rc = baton_fail(err, BATON_E_unknown_service,
+                                   "there is no service '%s' in %.150s; configured are: %.200s",
+                                   text_quote_of(name).s, config->path,
+                                   buf_ok(&known) && known.data != NULL ? known.data : "");
+        buf_done(&known);
+        return rc;
+    }
+    if (ret_service != NULL) {
+        *ret_service = service;
+    }
+    return BATON_OK;
+}

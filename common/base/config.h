@@ -189,6 +189,10 @@ size_t config_warnings(const struct config *config, struct buf *lines);
 
 /* The service, or NULL. */
 const struct config_service *config_service_find(const struct config *config, const char *name);
+/* The same for a name that somebody gave; unknown_service names those that are configured.
+ * ret_service may be NULL. */
+baton_code config_service_get(const struct config *config, const char *name,
+                              const struct config_service **ret_service, struct baton_error *err);
 
 /*
  * Prints every scalar key with value and source (default, file, --set), then services, roles and
