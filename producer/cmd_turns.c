@@ -37,7 +37,9 @@ baton_code turns_find(struct session *session, const char *word, struct turn_id 
         return rc;
     }
     if (waits_at == NULL) {
-        return baton_fail(err, BATON_E_turn_not_found, "no turn %s is known", ret_id->s);
+        return baton_fail(err, BATON_E_turn_not_found,
+                          "no turn %s is known; `baton turns list` shows those that are",
+                          ret_id->s);
     }
     if (ret_waits_at != NULL) {
         *ret_waits_at = waits_at;

@@ -226,7 +226,9 @@ baton_code letters_one(struct log *log, const struct config *config, const char 
         rc = scan_partition(log, topic.s, partition, one.offset, one_record, &one, NULL, err);
     }
     if (rc == BATON_OK && !one.found) {
-        return baton_fail(err, BATON_E_handoff_not_found, "there is no rejected record %s", id);
+        return baton_fail(err, BATON_E_handoff_not_found,
+                          "there is no rejected record %s; `baton dlq list` shows those there are",
+                          id);
     }
     return rc;
 }

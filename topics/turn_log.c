@@ -302,7 +302,8 @@ baton_code turn_log_resolve(struct log *log, const struct config *config, const 
         return rc;
     }
     if (resolve.count == 0) {
-        return baton_fail(err, BATON_E_turn_not_found, "no turn begins with %s", prefix);
+        return baton_fail(err, BATON_E_turn_not_found,
+                          "no turn begins with %s; `baton turns list` shows them", prefix);
     }
     if (resolve.count > 1) {
         return baton_fail(err, BATON_E_invalid_request,
