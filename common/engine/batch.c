@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMMIT_TIMEOUT_MS 60000
+#define COMMIT_TIMEOUT_MS 10000 /* then it is said that the log does not answer, and tried again */
 #define UNKNOWN_TRIES 3
 
 void batch_clear(struct engine *engine)
