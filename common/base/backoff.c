@@ -1,4 +1,5 @@
-/* Delays between tries. Called by settle (retry), the circuit and reconnects. */
+/* Delays between tries. Called by worker/failure_table.c and worker/executor/run_child.c.
+ */
 #include "common/base/backoff.h"
 
 #include "common/base/check.h"
