@@ -16,16 +16,6 @@
 
 /* ---- from a verified turn to its first record ---- */
 
-static char *copy_text(const char *text)
-{
-    if (text == NULL) {
-        return NULL;
-    }
-    char *copy = strdup(text);
-    BATON_INVARIANT(copy != NULL); /* the log has what this worker knew: nothing is lost */
-    return copy;
-}
-
 static void record_of(const struct receipt *receipt, struct turn_record *ret_record)
 {
     const struct turn *turn = receipt->turn;
@@ -56,13 +46,13 @@ static void record_of(const struct receipt *receipt, struct turn_record *ret_rec
     memcpy(record->handoff, turn->bytes, turn->len);
     record->handoff[turn->len] = '\0';
     record->handoff_len = turn->len;
-    record->signature = copy_text(receipt->signature);
-    record->traceparent = copy_text(receipt->traceparent);
+    record->signature = decision_text(receipt->signature);
+    record->traceparent = decision_text(receipt->traceparent);
     if (receipt->n_passes > 0) {
         record->passes = calloc(receipt->n_passes, sizeof(*record->passes));
         BATON_INVARIANT(record->passes != NULL);
         for (size_t i = 0; i < receipt->n_passes; i++) {
-            record->passes[record->n_passes++] = copy_text(receipt->passes[i].text);
+            record->passes[record->n_passes++] = decision_text(receipt->passes[i].text);
         }
     }
 }

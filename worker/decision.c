@@ -41,6 +41,16 @@ void decisions_done(struct decisions *decisions)
     *decisions = (struct decisions){0};
 }
 
+char *decision_text(const char *text)
+{
+    if (text == NULL) {
+        return NULL;
+    }
+    char *copy = strdup(text);
+    BATON_INVARIANT(copy != NULL);
+    return copy;
+}
+
 bool decided(const struct worker *w, const char *turn_id)
 {
     const struct decisions *batch = &w->batch;

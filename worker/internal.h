@@ -125,6 +125,9 @@ void decisions_clear(struct decisions *decisions);
 void decisions_done(struct decisions *decisions);
 
 struct worker;
+/* A copy for a record; NULL of NULL. Without memory the program ends: the log has what this worker
+ * knew, so nothing is lost, and a text left out would change what a turn is. Any thread. */
+char *decision_text(const char *text);
 /* Is something about this turn decided already in this round? (rule 10: one decision at a time) */
 bool decided(const struct worker *w, const char *turn_id);
 /*

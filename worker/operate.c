@@ -139,7 +139,7 @@ baton_code operate_early_cancel(struct worker *w, int32_t partition,
         if (!*ret_cancelled && may_cancel(w, who, record)) {
             *ret_cancelled = true;
             *ret_by = plain_id_of(by);
-            *ret_reason = strdup(reason);
+            *ret_reason = decision_text(reason);
         }
         /* Judged: of who may it settles the turn, of who may not it is dropped. */
         decide_note(w, partition, notes[i].key, NULL, 0);
@@ -179,7 +179,7 @@ static void cancel(struct worker *w, const struct engine_event *event,
     }
     struct boot_id boot = take_record->lease_boot;
     take_record->cancel_by = plain_id_of(actor(event));
-    take_record->cancel_reason = control->reason != NULL ? strdup(control->reason) : NULL;
+    take_record->cancel_reason = decision_text(control->reason);
     turn_move(w, take_record, false, TURN_cancelled);
     tell_turn(w, take_record, OUTCOME_cancelled);
     answer(w, control, take_record, BATON_OK);

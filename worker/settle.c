@@ -49,8 +49,7 @@ static void complete(struct worker *w, int32_t partition, struct turn_record *re
 {
     attempt_move(record, attempt, ATTEMPT_completed, end->ended_at);
     record->result_len = strlen(end->result);
-    record->result = strdup(end->result);
-    BATON_INVARIANT(record->result != NULL);
+    record->result = decision_text(end->result);
     turn_move(w, record, false, TURN_completed);
     tell_turn(w, record, OUTCOME_completed);
     (void)finish(w, partition, record, end);

@@ -39,11 +39,12 @@ void tell_turn(struct worker *w, const struct turn_record *record, enum outcome_
     outcome_of(record, event, w->service->name.s, wall_now(), &outcome);
     outcome_encode(&outcome, &telling->value);
     set_key(telling, record->run_id.s, record->id.s);
-    telling->traceparent = record->traceparent != NULL ? strdup(record->traceparent) : NULL;
+    telling->traceparent = decision_text(record->traceparent);
     if (record->n_passes > 0) {
         telling->passes = calloc(record->n_passes, sizeof(*telling->passes));
-        for (size_t i = 0; telling->passes != NULL && i < record->n_passes; i++) {
-            telling->passes[telling->n_passes++] = strdup(record->passes[i]);
+        BATON_INVARIANT(telling->passes != NULL);
+        for (size_t i = 0; i < record->n_passes; i++) {
+            telling->passes[telling->n_passes++] = decision_text(record->passes[i]);
         }
     }
 }

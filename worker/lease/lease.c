@@ -247,7 +247,7 @@ void leases_report(struct leases *leases, const struct recorded_end *end)
         item->silent = false;
         item->failed = end->failed;
         item->class = end->class;
-        item->result = end->result != NULL ? strdup(end->result) : NULL;
+        item->result = decision_text(end->result);
         leases->asked = true;
         pthread_cond_broadcast(&leases->wake);
     }
