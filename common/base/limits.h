@@ -38,7 +38,8 @@
 #define LIMIT_YAML_FINDINGS 100  /* mistakes told at once; more says nothing new */
 #define LIMIT_SERVICES 256       /* services of a configuration */
 #define LIMIT_CHAIN 16           /* services of a role's chain */
-#define LIMIT_PROFILES 32        /* credential profiles of a service */
+#define LIMIT_PROFILES                                                                             \
+    16 /* credential profiles of a service: as many as a turn remembers having tried */
 #define LIMIT_PARALLEL 1000 /* turns at a time for a worker: each is a process with three pipes */
 #define LIMIT_PARTITIONS 64 /* of a topic; each has a turn log that is restored on its own */
 #define LIMIT_KEY_FILE (16 * 1024) /* a private key, a trust file; what is bigger is another file */

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define TURN_ATTEMPTS_MAX LIMIT_ATTEMPTS_KEPT /* kept in the record: the newest */
-#define TURN_TRIED_MAX 16
+#define TURN_TRIED_MAX LIMIT_PROFILES
 
 /* One try, as people see it. */
 struct attempt {
