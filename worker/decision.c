@@ -127,8 +127,9 @@ struct decision *decide(struct worker *w, int32_t partition, struct turn_record 
     return decision;
 }
 
-void decide_note(struct worker *w, int32_t partition, const char *key, const void *value,
-                 size_t len)
+/* value NULL: the note goes. */
+static void change_note(struct worker *w, int32_t partition, const char *key, const void *value,
+                        size_t len)
 {
     struct decisions *batch = &w->batch;
     batch->notes = grown(batch->notes, batch->n_notes, &batch->cap_notes, sizeof(*batch->notes));
@@ -139,6 +140,18 @@ void decide_note(struct worker *w, int32_t partition, const char *key, const voi
         buf_add(&note->value, value, len);
     }
     note->put = put_state(w, partition, key, value, len);
+}
+
+void decide_note(struct worker *w, int32_t partition, const char *key, const struct buf *value)
+{
+    BATON_INVARIANT(buf_ok(value) &&
+                    value->len > 0); /* a note without memory would be a dropped one */
+    change_note(w, partition, key, value->data, value->len);
+}
+
+void decide_note_gone(struct worker *w, int32_t partition, const char *key)
+{
+    change_note(w, partition, key, NULL, 0);
 }
 
 void decide_tombstone(struct worker *w, int32_t partition, const char *turn_id)

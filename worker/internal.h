@@ -136,8 +136,9 @@ bool decided(const struct worker *w, const char *turn_id);
  */
 struct decision *decide(struct worker *w, int32_t partition, struct turn_record *take_record,
                         struct turn *take_turn);
-void decide_note(struct worker *w, int32_t partition, const char *key, const void *value,
-                 size_t len);
+/* Sets a note of the owner, or drops it. */
+void decide_note(struct worker *w, int32_t partition, const char *key, const struct buf *value);
+void decide_note_gone(struct worker *w, int32_t partition, const char *key);
 void decide_tombstone(struct worker *w, int32_t partition, const char *turn_id);
 
 /* ---- move.c: the only place where states change ---- */

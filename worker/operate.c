@@ -85,7 +85,7 @@ static void keep_early_cancel(struct worker *w, const struct engine_event *event
     early_cancel_key(control->turn_id.s,
                      event->receipt->key_id.s[0] != '\0' ? event->receipt->key_id.s : "-", key,
                      sizeof(key));
-    decide_note(w, event->partition, key, value.data, value.len);
+    decide_note(w, event->partition, key, &value);
     buf_done(&value);
     answer(w, control, NULL, BATON_E_turn_not_found);
 }
@@ -142,7 +142,7 @@ baton_code operate_early_cancel(struct worker *w, int32_t partition,
             *ret_reason = decision_text(reason);
         }
         /* Judged: of who may it settles the turn, of who may not it is dropped. */
-        decide_note(w, partition, notes[i].key, NULL, 0);
+        decide_note_gone(w, partition, notes[i].key);
     }
     for (size_t i = 0; i < count; i++) {
         buf_done(&notes[i].value);
@@ -274,7 +274,7 @@ static baton_code on_pause(struct worker *w, const struct engine_event *event,
         jsonw_key_text(&json, "reason", control->reason != NULL ? control->reason : "");
         jsonw_key_text(&json, "at", wall_text(control->at).s);
         jsonw_end(&json);
-        decide_note(w, event->partition, PAUSE_KEY, value.data, value.len);
+        decide_note(w, event->partition, PAUSE_KEY, &value);
         answer(w, control, NULL, BATON_OK);
         if (control->kind == CONTROL_pause) {
             engine_hold(w->engine, event->partition,
