@@ -434,6 +434,7 @@ void claim_start(struct worker *w, struct decision *decision)
         return;
     }
     metric_add(METRIC_attempts_started, 1);
+    metric_add(METRIC_attempts_running, 1);
     if (decision->appended.v != 0) {
         int64_t delay = wall_now().v - decision->appended.v;
         metric_observe(METRIC_start_delay, delay > 0 ? delay : 0);

@@ -219,7 +219,6 @@ static void apply_decision(struct worker *w, struct decision *decision, bool sta
     }
     if (decision->turn != NULL && start) {
         claim_start(w, decision);
-        metric_add(METRIC_attempts_running, 1);
     }
 }
 
