@@ -16,7 +16,6 @@ struct lease_item {
     int32_t partition;
     struct mono_ms lease_from; /* start of the last answered renewal */
     int64_t lease_ms;          /* what is left of it: the lease, or the grace of a lost one */
-    int64_t seq;
     bool ended;  /* reports instead of renewing */
     bool silent; /* its partition has not moved: the engine does not come round, and this thread
                     renews for it */
@@ -56,6 +55,7 @@ struct leases {
     struct held *running;        /* what runs in partitions that are ours */
     size_t n_running;
     bool silence_told; /* the silence has lasted for so long that the partitions count as lost */
+    int64_t seq; /* of the newest renewal: it rises over items that go and come back */
     struct settled *settled;
     size_t n_settled;
     size_t cap_settled;

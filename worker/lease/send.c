@@ -37,7 +37,7 @@ static void encode(struct leases *leases, struct lease_item *item, struct outgoi
     };
     random_hex(control.id.s, 32);
     if (!item->ended) {
-        control.seq = ++item->seq;
+        control.seq = ++leases->seq;
     }
     *out = (struct outgoing){.value = BUF_INIT, .turn = item->turn, .renewal = !item->ended};
     control_encode(&control, &out->value);
