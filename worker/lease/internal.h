@@ -16,7 +16,7 @@ struct lease_item {
     int32_t partition;
     struct mono_ms lease_from; /* start of the last answered renewal */
     int64_t lease_ms;          /* what is left of it: the lease, or the grace of a lost one */
-    bool ended;  /* reports instead of renewing */
+    bool ended;                /* reports instead of renewing */
     bool silent; /* its partition has not moved: the engine does not come round, and this thread
                     renews for it */
     bool killed; /* its lease ran out */
@@ -55,7 +55,7 @@ struct leases {
     struct held *running;        /* what runs in partitions that are ours */
     size_t n_running;
     bool silence_told; /* the silence has lasted for so long that the partitions count as lost */
-    int64_t seq; /* of the newest renewal: it rises over items that go and come back */
+    int64_t seq;       /* of the newest renewal: it rises over items that go and come back */
     struct settled *settled;
     size_t n_settled;
     size_t cap_settled;
@@ -73,8 +73,8 @@ void lease_remove(struct leases *leases, struct lease_item *item);
 
 /* send.c: renewals and reports, one publish; lets go of the lock meanwhile. */
 void lease_send_all(struct leases *leases);
-/* Between the end of a lease and the kill before it. */
-int64_t lease_margin_ms(const struct leases *leases);
+/* When this one is killed unless it is renewed: lease minus margin, monotonic; INT64_MAX: never. */
+int64_t lease_kill_at(const struct leases *leases, const struct lease_item *item);
 /* When the first lease must be killed unless it is renewed, monotonic; INT64_MAX: none. */
 int64_t lease_first_kill(const struct leases *leases);
 

@@ -53,8 +53,7 @@ static void kill_expired(struct leases *leases)
     const struct mono_ms now = mono_now();
     for (size_t i = 0; i < leases->n_items; i++) {
         struct lease_item *item = &leases->items[i];
-        if (!item->ended && !item->killed && !leases->spec.keep &&
-            now.v - item->lease_from.v >= item->lease_ms - lease_margin_ms(leases)) {
+        if (now.v >= lease_kill_at(leases, item)) {
             item->killed = true;
             diag_line(DIAG_warn, "lease.ran_out", D_TEXT("turn", item->turn.s),
                       D_INT("attempt", item->attempt));

@@ -61,21 +61,25 @@ static void answered(struct leases *leases, const struct outgoing *out, struct m
 
 /* Half the grace: a kill and what it waits for end within it, and a renewal that is answered within
  * the other half is in time. */
-int64_t lease_margin_ms(const struct leases *leases)
+static int64_t margin_ms(const struct leases *leases)
 {
     return leases->spec.grace_ms / 2;
 }
 
-/* When the first lease must be killed unless it is renewed; INT64_MAX: none. */
+int64_t lease_kill_at(const struct leases *leases, const struct lease_item *item)
+{
+    if (item->ended || item->killed || leases->spec.keep) {
+        return INT64_MAX;
+    }
+    return item->lease_from.v + item->lease_ms - margin_ms(leases);
+}
+
 int64_t lease_first_kill(const struct leases *leases)
 {
     int64_t first = INT64_MAX;
     for (size_t i = 0; i < leases->n_items; i++) {
-        const struct lease_item *item = &leases->items[i];
-        int64_t at = item->lease_from.v + item->lease_ms - lease_margin_ms(leases);
-        if (!item->ended && !item->killed && !leases->spec.keep && at < first) {
-            first = at;
-        }
+        int64_t at = lease_kill_at(leases, &leases->items[i]);
+        first = at < first ? at : first;
     }
     return first;
 }

@@ -16,7 +16,6 @@ static void end_silence(struct leases *leases)
     }
 }
 
-/* While its engine is silent no callback tells of a loss: what runs is renewed from here. */
 void lease_watch_engine(struct leases *leases)
 {
     const struct mono_ms now = mono_now();
@@ -43,8 +42,8 @@ void lease_watch_engine(struct leases *leases)
         diag_line(DIAG_warn, "lease.engine_silent", D_INT("ms", silent_ms),
                   D_INT("attempts", (int64_t)leases->n_items));
         for (size_t i = 0; i < leases->n_items; i++) {
-            if (leases->items[i]
-                    .silent) { /* lost, as far as anybody here can know: the lease is spent */
+            /* Lost, as far as anybody here can know: the lease is spent. */
+            if (leases->items[i].silent) {
                 leases->items[i].lease_from = now;
                 leases->items[i].lease_ms = leases->spec.grace_ms;
             }
