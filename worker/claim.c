@@ -253,8 +253,7 @@ static baton_code verify_stored(struct worker *w, const struct turn_record *reco
                                 enum role column_role, struct receipt *ret_receipt,
                                 const char **ret_note)
 {
-    struct receiver receiver = {w->trust, w->fleet.s, w->config->proof_required, w->service->name.s,
-                                w->config->partitions};
+    struct receiver receiver = worker_receiver(w);
     baton_code code =
         receipt_stored(&receiver, record->id.s, record->handoff, record->handoff_len,
                        record->signature, record->passes, record->n_passes, ret_receipt);

@@ -422,6 +422,8 @@ struct worker {
 };
 
 /* ---- start.c ---- */
+/* This worker as who receives: with the trust that is in force now. */
+struct receiver worker_receiver(const struct worker *w);
 baton_code worker_start(struct worker *w, struct baton_error *err);
 /* Reads the trust folder again; true if it was read. unknown: a key was not known, so only if it
  * has changed. */

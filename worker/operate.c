@@ -49,8 +49,7 @@ static void reject(struct worker *w, const struct engine_event *event, baton_cod
 static bool may_cancel(const struct worker *w, const struct trust_principal *who,
                        const struct turn_record *record)
 {
-    const struct receiver receiver = {w->trust, w->fleet.s, w->config->proof_required,
-                                      w->service->name.s, w->config->partitions};
+    const struct receiver receiver = worker_receiver(w);
     const struct receipt receipt = {.signer = who};
     return receipt_may_cancel(&receiver, &receipt, record->origin.s, record->service.s);
 }
@@ -244,25 +243,39 @@ static void on_replay(struct worker *w, const struct engine_event *event,
 
 /* ---- pause, resume ---- */
 
+/* What the owner's note says: paused or not, and as of when (0: there is no note). */
+static baton_code read_pause(struct worker *w, int32_t partition, bool *ret_paused,
+                             struct wall_ms *ret_at, struct baton_error *err)
+{
+    struct buf value = BUF_INIT;
+    struct json_doc *doc = NULL;
+    bool found = false;
+
+    *ret_paused = false;
+    ret_at->v = 0;
+    baton_code rc = store_note_get(w->store, partition, PAUSE_KEY, &found, &value, err);
+    if (rc == BATON_OK && found &&
+        json_parse(value.data, value.len, NOTE_BYTES_MAX, 4, &doc, NULL) == BATON_OK) {
+        const struct json_value *flag = json_member(json_root(doc), "paused");
+        char at[40];
+        *ret_paused = flag != NULL && json_kind(flag) == JSON_bool && json_bool(flag);
+        note_text(doc, "at", at, sizeof(at));
+        (void)wall_parse(at, strlen(at), ret_at);
+        json_free(doc);
+    }
+    buf_done(&value);
+    return rc;
+}
+
 static baton_code on_pause(struct worker *w, const struct engine_event *event,
                            struct baton_error *err)
 {
     const struct control *control = event->receipt->control;
     struct buf value = BUF_INIT;
-    bool found = false;
+    bool paused = false;
     struct wall_ms at = {0};
 
-    baton_code rc = store_note_get(w->store, event->partition, PAUSE_KEY, &found, &value, err);
-    if (rc == BATON_OK && found) {
-        struct json_doc *doc = NULL;
-        char text[40] = "";
-        if (json_parse(value.data, value.len, NOTE_BYTES_MAX, 4, &doc, NULL) == BATON_OK) {
-            note_text(doc, "at", text, sizeof(text));
-            json_free(doc);
-        }
-        (void)wall_parse(text, strlen(text), &at);
-    }
-    buf_clear(&value);
+    baton_code rc = read_pause(w, event->partition, &paused, &at, err);
     if (rc == BATON_OK && control->at.v <= at.v) {
         answer(w, control, NULL, BATON_E_report_stale);
     } else if (rc == BATON_OK) {
@@ -277,8 +290,8 @@ static baton_code on_pause(struct worker *w, const struct engine_event *event,
         decide_note(w, event->partition, PAUSE_KEY, &value);
         answer(w, control, NULL, BATON_OK);
         if (control->kind == CONTROL_pause) {
-            engine_hold(w->engine, event->partition,
-                        true); /* handoffs of this very round wait, too */
+            /* Handoffs of this very round wait, too. */
+            engine_hold(w->engine, event->partition, true);
         }
     }
     buf_done(&value);
@@ -287,19 +300,9 @@ static baton_code on_pause(struct worker *w, const struct engine_event *event,
 
 baton_code operate_restore(struct worker *w, int32_t partition, struct baton_error *err)
 {
-    struct buf value = BUF_INIT;
-    bool found = false;
     bool paused = false;
-    baton_code rc = store_note_get(w->store, partition, PAUSE_KEY, &found, &value, err);
-    if (rc == BATON_OK && found) {
-        struct json_doc *doc = NULL;
-        if (json_parse(value.data, value.len, NOTE_BYTES_MAX, 4, &doc, NULL) == BATON_OK) {
-            const struct json_value *flag = json_member(json_root(doc), "paused");
-            paused = flag != NULL && json_kind(flag) == JSON_bool && json_bool(flag);
-            json_free(doc);
-        }
-    }
-    buf_done(&value);
+    struct wall_ms at;
+    baton_code rc = read_pause(w, partition, &paused, &at, err);
     if (rc != BATON_OK || !engine_owns(w->engine, partition)) {
         return rc;
     }

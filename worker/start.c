@@ -273,6 +273,12 @@ static baton_code open_leases(struct worker *w, struct baton_error *err)
     return leases_new(&spec, &w->leases, err);
 }
 
+struct receiver worker_receiver(const struct worker *w)
+{
+    return (struct receiver){w->trust, w->fleet.s, w->config->proof_required, w->service->name.s,
+                             w->config->partitions};
+}
+
 static baton_code join_group(struct worker *w, struct baton_error *err)
 {
     const char *outputs[] = {w->names[TOPIC_outcomes].s, w->names[TOPIC_dlq].s};
@@ -287,8 +293,7 @@ static baton_code join_group(struct worker *w, struct baton_error *err)
         .n_outputs = COUNT_OF(outputs),
         .session_ms = w->config->session_ms,
         .heartbeat_ms = w->config->heartbeat_ms,
-        .receiver = {w->trust, w->fleet.s, w->config->proof_required, w->service->name.s,
-                     w->config->partitions},
+        .receiver = worker_receiver(w),
         .verify_threads = w->config->proof_required ? w->options->verify_threads : 0,
         .mail = w->mail,
         .wake_fd = w->options->wake_fd,
