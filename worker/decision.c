@@ -5,6 +5,7 @@
  */
 #include "worker/internal.h"
 
+#include "common/base/array.h"
 #include "common/base/check.h"
 
 #include <stdio.h>
@@ -63,24 +64,10 @@ bool decided(const struct worker *w, const char *turn_id)
     return false;
 }
 
-static void *grown(void *list, size_t count, size_t *cap, size_t size)
-{
-    if (count < *cap) {
-        return list;
-    }
-    *cap = *cap == 0 ? 64 : *cap * 2;
-    list = realloc(list, *cap * size);
-    if (list == NULL) {
-        /* Nothing is lost: the log has what this worker knew. */
-        check_failed("allocation", "a decision", __FILE__, __LINE__);
-    }
-    return list;
-}
-
 static struct decision *add(struct worker *w, int32_t partition)
 {
     struct decisions *batch = &w->batch;
-    batch->list = grown(batch->list, batch->count, &batch->cap, sizeof(*batch->list));
+    batch->list = array_grown(batch->list, batch->count, &batch->cap, sizeof(*batch->list));
     struct decision *decision = &batch->list[batch->count++];
     memset(decision, 0, sizeof(*decision));
     turn_record_init(&decision->record);
@@ -132,7 +119,8 @@ static void change_note(struct worker *w, int32_t partition, const char *key, co
                         size_t len)
 {
     struct decisions *batch = &w->batch;
-    batch->notes = grown(batch->notes, batch->n_notes, &batch->cap_notes, sizeof(*batch->notes));
+    batch->notes =
+        array_grown(batch->notes, batch->n_notes, &batch->cap_notes, sizeof(*batch->notes));
     struct note_change *note = &batch->notes[batch->n_notes++];
     *note = (struct note_change){.partition = partition, .value = BUF_INIT, .drop = value == NULL};
     snprintf(note->key, sizeof(note->key), "%s", key);

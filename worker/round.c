@@ -11,6 +11,7 @@
  */
 #include "worker/internal.h"
 
+#include "common/base/array.h"
 #include "common/base/check.h"
 #include "common/base/metrics.h"
 #include "common/base/text.h"
@@ -25,11 +26,7 @@
 
 static struct arrived *add_arrived(struct worker *w)
 {
-    if (w->n_arrived == w->cap_arrived) {
-        w->cap_arrived = w->cap_arrived == 0 ? 64 : w->cap_arrived * 2;
-        w->arrived = realloc(w->arrived, w->cap_arrived * sizeof(*w->arrived));
-        BATON_INVARIANT(w->arrived != NULL);
-    }
+    w->arrived = array_grown(w->arrived, w->n_arrived, &w->cap_arrived, sizeof(*w->arrived));
     struct arrived *arrived = &w->arrived[w->n_arrived++];
     memset(arrived, 0, sizeof(*arrived));
     return arrived;

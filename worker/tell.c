@@ -6,6 +6,7 @@
  */
 #include "worker/internal.h"
 
+#include "common/base/array.h"
 #include "common/base/check.h"
 #include "common/base/metrics.h"
 #include "common/engine/verify.h"
@@ -16,11 +17,7 @@
 
 static struct telling *add(struct worker *w)
 {
-    if (w->n_tellings == w->cap_tellings) {
-        w->cap_tellings = w->cap_tellings == 0 ? 64 : w->cap_tellings * 2;
-        w->tellings = realloc(w->tellings, w->cap_tellings * sizeof(*w->tellings));
-        BATON_INVARIANT(w->tellings != NULL);
-    }
+    w->tellings = array_grown(w->tellings, w->n_tellings, &w->cap_tellings, sizeof(*w->tellings));
     struct telling *telling = &w->tellings[w->n_tellings++];
     memset(telling, 0, sizeof(*telling));
     return telling;

@@ -8,6 +8,7 @@
  */
 #include "common/engine/internal.h"
 
+#include "common/base/array.h"
 #include "common/base/check.h"
 #include "common/base/metrics.h"
 
@@ -73,15 +74,8 @@ static struct put copy_record(const struct log_record *record)
 size_t engine_put(struct engine *engine, const struct log_record *record)
 {
     engine->committed = false;
-    if (engine->n_puts == engine->cap_puts) {
-        size_t cap = engine->cap_puts == 0 ? 64 : engine->cap_puts * 2;
-        struct put *puts = realloc(engine->puts, cap * sizeof(*puts));
-        if (puts == NULL) {
-            check_failed("allocation", "the list of a batch", __FILE__, __LINE__);
-        }
-        engine->puts = puts;
-        engine->cap_puts = cap;
-    }
+    engine->puts =
+        array_grown(engine->puts, engine->n_puts, &engine->cap_puts, sizeof(*engine->puts));
     if (strcmp(record->topic, engine->spec.state) == 0) {
         BATON_PRE(record->partition >= 0 && record->partition < engine->spec.receiver.partitions);
         BATON_PRE(engine->parts[record->partition].state >= PART_read); /* rules 5 and 10 */

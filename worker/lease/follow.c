@@ -4,6 +4,7 @@
  */
 #include "worker/lease/internal.h"
 
+#include "common/base/array.h"
 #include "common/base/check.h"
 
 #include <stdlib.h>
@@ -13,11 +14,8 @@
 
 static void settle(struct leases *leases, struct lease_item *item)
 {
-    if (leases->n_settled == leases->cap_settled) {
-        leases->cap_settled = leases->cap_settled == 0 ? 16 : leases->cap_settled * 2;
-        leases->settled = realloc(leases->settled, leases->cap_settled * sizeof(*leases->settled));
-        BATON_INVARIANT(leases->settled != NULL);
-    }
+    leases->settled = array_grown(leases->settled, leases->n_settled, &leases->cap_settled,
+                                  sizeof(*leases->settled));
     leases->settled[leases->n_settled++] = (struct settled){item->turn, item->attempt, item->boot};
     if (!item->ended) {
         executor_kill(leases->spec.pool, &item->turn, item->attempt);

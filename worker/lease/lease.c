@@ -10,6 +10,7 @@
  */
 #include "worker/lease/internal.h"
 
+#include "common/base/array.h"
 #include "common/base/check.h"
 
 #include <stdlib.h>
@@ -36,11 +37,8 @@ void lease_remove(struct leases *leases, struct lease_item *item)
 
 struct lease_item *lease_add(struct leases *leases)
 {
-    if (leases->n_items == leases->cap_items) {
-        leases->cap_items = leases->cap_items == 0 ? 16 : leases->cap_items * 2;
-        leases->items = realloc(leases->items, leases->cap_items * sizeof(*leases->items));
-        BATON_INVARIANT(leases->items != NULL);
-    }
+    leases->items =
+        array_grown(leases->items, leases->n_items, &leases->cap_items, sizeof(*leases->items));
     struct lease_item *item = &leases->items[leases->n_items++];
     memset(item, 0, sizeof(*item));
     item->boot = leases->spec.boot;

@@ -9,6 +9,7 @@
  */
 #include "worker/internal.h"
 
+#include "common/base/array.h"
 #include "common/base/check.h"
 
 #include <stdlib.h>
@@ -17,11 +18,7 @@
 static void foreign_add(struct worker *w, int32_t partition, const struct turn_record *record)
 {
     foreign_remove(w, record->id.s);
-    if (w->n_foreign == w->cap_foreign) {
-        w->cap_foreign = w->cap_foreign == 0 ? 16 : w->cap_foreign * 2;
-        w->foreign = realloc(w->foreign, w->cap_foreign * sizeof(*w->foreign));
-        BATON_INVARIANT(w->foreign != NULL);
-    }
+    w->foreign = array_grown(w->foreign, w->n_foreign, &w->cap_foreign, sizeof(*w->foreign));
     w->foreign[w->n_foreign++] = (struct foreign){
         .turn = record->id,
         .attempt = record->attempt,
