@@ -315,6 +315,9 @@ class Host:
         return key
 
     def trust_key(self, name, key, text=None):
+        # A worker that is just starting must not read the folder between a principal and its key.
+        for worker in self.workers:
+            wait_until(lambda: worker.events("worker.ready") or not worker.alive, what="a worker to have started")
         folder = os.path.join(self.dir, "trust")
         if text is not None:
             with open(os.path.join(folder, name + ".yaml"), "w", encoding="utf-8") as file:
