@@ -13,7 +13,7 @@
 #include "common/process/child.h"
 #include "common/record/keyfile.h"
 #include "common/record/keys.h"
-#include "common/record/safe_file.h"
+#include "common/base/safe_file.h"
 #include "common/record/trust.h"
 #include "common/store/store.h"
 #include "deploy/stores.h"

@@ -153,6 +153,8 @@ static void fill(struct config_loading *loading, const struct config_value *v)
     c->kafka.sasl_username = config_copy(loading, v[KEY_kafka_sasl_username].text);
     c->kafka.sasl_password_file = config_path(loading, v[KEY_kafka_sasl_password].text);
     c->kafka.ca = config_path(loading, v[KEY_kafka_ca].text);
+    c->kafka.certificate = config_path(loading, v[KEY_kafka_certificate].text);
+    c->kafka.key = config_path(loading, v[KEY_kafka_key].text);
     c->lease_ms = v[KEY_lease].number;
     c->lease_grace_ms = v[KEY_lease_grace].number;
     c->state_dir = config_path(loading, v[KEY_state_dir].text);

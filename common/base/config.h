@@ -91,6 +91,7 @@ struct config_actions {
 struct config_pair {
     char *key;
     char *value;
+    char *where; /* `file:line:column`, or the option that it came from */
 };
 
 enum config_source { CONFIG_SOURCE_default, CONFIG_SOURCE_file, CONFIG_SOURCE_set };
@@ -114,11 +115,13 @@ struct config {
     char *kafka_brokers; /* comma-separated; NULL if there is no kafka section */
     int replication;     /* 0: auto */
     struct {
-        char *security; /* plaintext, ssl, sasl_ssl */
-        char *sasl_mechanism;
+        char *security;       /* plaintext, ssl, sasl_plaintext, sasl_ssl */
+        char *sasl_mechanism; /* as librdkafka knows it; "": none */
         char *sasl_username;
-        char *sasl_password_file;
-        char *ca;
+        char *sasl_password_file; /* held to the rules of a private key: common/base/safe_file */
+        char *ca;                 /* PEM; NULL: those of the system */
+        char *certificate; /* PEM, with key: who we are to brokers that ask for it; NULL: none */
+        char *key;         /* PEM; held to the rules of a private key */
         struct config_pair *client;
         size_t n_client;
     } kafka;
@@ -186,6 +189,11 @@ void config_free(struct config *config);
  * Appends lines, returns how many.
  */
 size_t config_warnings(const struct config *config, struct buf *lines);
+
+/* One finding about a pair, for drivers: a line `file:line:column: text` in findings (may be NULL),
+ * and in err if it is the first there. */
+void config_pair_found(const struct config_pair *pair, struct buf *findings,
+                       struct baton_error *err, const char *format, ...) BATON_PRINTF(4, 5);
 
 /* The service, or NULL. */
 const struct config_service *config_service_find(const struct config *config, const char *name);

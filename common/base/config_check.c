@@ -8,6 +8,7 @@
 #include "common/base/text.h"
 #include "common/base/word.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,6 +202,22 @@ void config_check(struct config_loading *loading)
     }
     check_timing(loading);
     check_kafka(loading);
+}
+
+void config_pair_found(const struct config_pair *pair, struct buf *findings,
+                       struct baton_error *err, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (err != NULL && err->code == BATON_OK) {
+        baton_fail(err, BATON_E_bad_config, "%s: %s", pair->where, text);
+    }
+    if (findings != NULL) {
+        buf_printf(findings, "%s: %s\n", pair->where, text);
+    }
 }
 
 /* ---- warnings ---- */

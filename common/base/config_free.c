@@ -51,6 +51,7 @@ void config_free(struct config *config)
     for (size_t i = 0; i < config->kafka.n_client; i++) {
         free(config->kafka.client[i].key);
         free(config->kafka.client[i].value);
+        free(config->kafka.client[i].where);
     }
     free(config->kafka.client);
     for (size_t i = 0; i < config->n_settings; i++) {
@@ -71,6 +72,8 @@ void config_free(struct config *config)
         config->kafka.sasl_mechanism,
         config->http_listen,
         config->kafka.ca,
+        config->kafka.certificate,
+        config->kafka.key,
         config->kafka.sasl_username,
         config->kafka.sasl_password_file,
     };

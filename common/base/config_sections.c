@@ -510,6 +510,21 @@ static void read_brokers(struct config_loading *loading, const struct yaml_node 
     buf_done(&joined);
 }
 
+/* Where a node stands, for findings of others: `file:line:column`, or its option. */
+static char *where(struct config_loading *loading, const struct yaml_node *node)
+{
+    struct buf text = BUF_INIT;
+    if (node->origin != NULL) {
+        buf_add_text(&text, text_quote_of(node->origin).s);
+    } else {
+        buf_printf(&text, "%s:%d:%d", text_quote_of(loading->findings.name).s, node->line,
+                   node->column);
+    }
+    char *taken = buf_take(&text, NULL);
+    loading->no_memory = loading->no_memory || taken == NULL;
+    return taken;
+}
+
 static void read_client(struct config_loading *loading, const struct yaml_node *map)
 {
     struct config *config = loading->config;
@@ -522,8 +537,9 @@ static void read_client(struct config_loading *loading, const struct yaml_node *
         char path[PATH_SIZE];
         dotted(path, "kafka.client", text_quote_of(node->key).s);
         if (is_text(loading, node, path)) {
-            config->kafka.client[config->kafka.n_client++] = (struct config_pair){
-                config_copy(loading, node->key), config_copy(loading, node->text)};
+            config->kafka.client[config->kafka.n_client++] =
+                (struct config_pair){config_copy(loading, node->key),
+                                     config_copy(loading, node->text), where(loading, node)};
             config_setting(loading, path, node->text, node);
         }
     }

@@ -18,6 +18,19 @@ static baton_code no_driver(struct baton_error *err)
                       "log: kafka is not built into this program; set `log: local`");
 }
 
+baton_code log_settings_check(const struct config *config, struct buf *findings,
+                              struct baton_error *err)
+{
+    (void)findings;
+    (void)err;
+    switch (config->log) {
+    case LOG_KIND_local:
+    case LOG_KIND_kafka:
+        break;
+    }
+    return BATON_OK;
+}
+
 baton_code log_open(const struct config *config, struct log **ret_log, struct baton_error *err)
 {
     switch (config->log) {

@@ -38,6 +38,7 @@ struct log_member;
 struct log_publisher;
 struct log_reader;
 struct config; /* common/base/config.h */
+struct buf;    /* common/base/buf.h */
 
 /* ---- records ---- */
 
@@ -75,7 +76,16 @@ int32_t log_partition_of(const void *key, size_t key_len, int32_t n);
 
 /* ---- opening ---- */
 
-/* Opens the log that the configuration names. Errors: bad_config, service_unavailable. */
+/*
+ * Judges what only the driver understands of the log's section (kafka.client, mechanisms, bounds of
+ * the session), without a connection. Every mistake is a line of findings (may be NULL), written by
+ * config_pair_found where it is about a pair; bad_config then, and err holds the first. `config
+ * check` calls it, and every log_open begins with it. no_memory.
+ */
+baton_code log_settings_check(const struct config *config, struct buf *findings,
+                              struct baton_error *err);
+/* Opens the log that the configuration names. Errors: bad_config, service_unavailable, not_permitted
+ * (kafka: the brokers refuse user and password), key_unsafe (kafka: the password's file). */
 baton_code log_open(const struct config *config, struct log **ret_log, struct baton_error *err);
 void log_close(struct log *log);
 /* Makes an empty log where there is none (local: folder and file); does nothing otherwise. */
@@ -92,6 +102,13 @@ const char *log_cluster(const struct log *log);
 
 enum log_cleanup { LOG_CLEANUP_delete, LOG_CLEANUP_compact };
 
+#define LOG_DIFFERS_MAX 240
+
+/*
+ * What the log has beside these, and needs to be right (kafka: log append time, segment sizes, when
+ * and how soon compaction runs, how many copies must have a record), its driver derives from
+ * cleanup and copies: it sets them when a topic is made or altered.
+ */
 struct log_topic {
     const char *name;
     int32_t partitions;
@@ -99,6 +116,11 @@ struct log_topic {
     int64_t retention_ms;    /* delete: age at which records go; -1: never */
     int64_t tombstone_ms;    /* compact: how long tombstones stay at least */
     size_t record_bytes_max; /* key, value and headers of one record */
+    int32_t copies;          /* of each partition; 0: 3, or as many as there are brokers. Set when
+                                a topic is made and never altered; local: 1, whatever is asked */
+    /* Of describe only: which of the driver's own settings are not as they should be, in words,
+     * `message.timestamp.type is CreateTime, not LogAppendTime; ...`, and "" if all are. */
+    char differs[LOG_DIFFERS_MAX];
 };
 
 /* What is there; topic_missing if it is not. `name` in *ret_topic is the caller's. */
@@ -108,7 +130,8 @@ baton_code log_topic_describe(struct log *log, const char *name, struct log_topi
  * settings is left alone: log_topic_alter mends it. */
 baton_code log_topics_create(struct log *log, const struct log_topic *topics, size_t count,
                              struct baton_error *err);
-/* Mends cleanup, times and size; never the number of partitions (invalid_request). */
+/* Mends cleanup, times, size and what the driver sets by itself; other settings of the topic stay
+ * as they are. Never the number of partitions (invalid_request) or of copies. */
 baton_code log_topic_alter(struct log *log, const struct log_topic *topic, struct baton_error *err);
 /* Names of all topics that begin with prefix, sorted; free with log_names_free. */
 baton_code log_topics_list(struct log *log, const char *prefix, char ***ret_names,

@@ -8,7 +8,7 @@
 #include "common/base/word.h"
 #include "common/record/keyfile.h"
 #include "common/record/keys_write.h"
-#include "common/record/safe_file.h"
+#include "common/base/safe_file.h"
 
 #include <errno.h>
 #include <stdio.h>

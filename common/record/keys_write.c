@@ -4,7 +4,7 @@
 #include "common/base/check.h"
 #include "common/base/text.h"
 #include "common/record/keyfile.h"
-#include "common/record/safe_file.h"
+#include "common/base/safe_file.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "common/base/text.h"
 #include "common/record/keyfile.h"
 #include "common/record/proof.h"
-#include "common/record/safe_file.h"
+#include "common/base/safe_file.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>

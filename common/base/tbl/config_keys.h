@@ -30,11 +30,13 @@
     CONFIG(kafka_replication, "kafka.replication", COUNT, "auto",     1, 9,   "", "", "Copies of each partition; auto: 3, or the number of brokers.") \
     CONFIG(kafka_session,  "kafka.session",  DURATION, "6s",          1000, 300000, "", "", "A worker that the group does not hear for so long is removed.") \
     CONFIG(kafka_heartbeat, "kafka.heartbeat", DURATION, "1s",        100, 60000, "", "", "How often a worker speaks to its group, and renews its leases.") \
-    CONFIG(kafka_security, "kafka.security", WORD,     "plaintext",   0, 0,   "", "plaintext ssl sasl_ssl", "How the brokers are spoken to.") \
+    CONFIG(kafka_security, "kafka.security", WORD,     "plaintext",   0, 0,   "", "plaintext ssl sasl_plaintext sasl_ssl", "How the brokers are spoken to.") \
     CONFIG(kafka_sasl_mechanism, "kafka.sasl.mechanism", TEXT, "",    0, 64,  "", "", "SASL mechanism, for example SCRAM-SHA-512.") \
     CONFIG(kafka_sasl_username, "kafka.sasl.username", TEXT, "",      0, 255, "", "", "SASL user.") \
     CONFIG(kafka_sasl_password, "kafka.sasl.password.file", PATH, "", 0, 0,   "", "", "File that holds the SASL password.") \
-    CONFIG(kafka_ca,       "kafka.ca",       PATH,     "",            0, 0,   "", "", "Certificates that the brokers' are checked with.") \
+    CONFIG(kafka_ca,       "kafka.ca",       PATH,     "",            0, 0,   "", "", "Certificates (PEM) that the brokers' are checked with; not set: the system's.") \
+    CONFIG(kafka_certificate, "kafka.certificate", PATH, "",          0, 0,   "", "", "Our own certificate (PEM), for brokers that ask for one.") \
+    CONFIG(kafka_key,      "kafka.key",      PATH,     "",            0, 0,   "", "", "The private key (PEM) of kafka.certificate.") \
     CONFIG(lease,          "lease",          DURATION, "6s",          200, 300000, "", "", "How long a moved attempt stays its worker's without being renewed.") \
     CONFIG(lease_grace,    "lease_grace",    DURATION, "2s",          100, 60000, "", "", "How long a new owner waits for the first renewal of a moved attempt.") \
     CONFIG(state_dir,      "state_dir",      PATH,     "data",        0, 0,   "", "", "One store for each worker, below it.") \

@@ -43,7 +43,8 @@ baton_code local_topic_find(struct local_conn *conn, const char *name,
                                                                              : LOG_CLEANUP_delete,
                   .retention_ms = stmt_get_int(&stmt, 4),
                   .tombstone_ms = stmt_get_int(&stmt, 5),
-                  .record_bytes_max = (size_t)stmt_get_int(&stmt, 6)}};
+                  .record_bytes_max = (size_t)stmt_get_int(&stmt, 6),
+                  .copies = 1}};
     stmt_reset(&stmt);
     return BATON_OK;
 }

@@ -172,7 +172,12 @@ static int rig_setup(void **state)
                   {"state", LOG_CLEANUP_compact},
                   {"out", LOG_CLEANUP_delete}};
     for (size_t i = 0; i < 4; i++) {
-        const struct log_topic topic = {topics[i].name, PARTS, topics[i].cleanup, -1, 1000, 100000};
+        const struct log_topic topic = {.name = topics[i].name,
+                                        .partitions = PARTS,
+                                        .cleanup = topics[i].cleanup,
+                                        .retention_ms = -1,
+                                        .tombstone_ms = 1000,
+                                        .record_bytes_max = 100000};
         OK(log_topics_create(rig->log, &topic, 1, err));
     }
     OK(log_publisher_open(rig->log, &rig->publisher, err));

@@ -2,7 +2,7 @@
  * said at once. */
 #include "fixture.h"
 
-#include "common/record/safe_file.h"
+#include "common/base/safe_file.h"
 
 static baton_code load(const struct box *box, struct buf *findings, struct baton_error *err)
 {

@@ -133,7 +133,11 @@ static void test_many_keys_on_a_real_log(void **state)
     struct host host;
     struct seen seen = {.text = ""};
     struct log_publisher *publisher = NULL;
-    const struct log_topic topic = {"many", 1, LOG_CLEANUP_compact, -1, 0, 1000};
+    const struct log_topic topic = {.name = "many",
+                                    .partitions = 1,
+                                    .cleanup = LOG_CLEANUP_compact,
+                                    .retention_ms = -1,
+                                    .record_bytes_max = 1000};
     host_open(&host, HOST_SERVICES);
     host_log(&host);
     assert_int_equal(log_topics_create(host.log, &topic, 1, NULL), BATON_OK);

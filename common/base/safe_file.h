@@ -3,8 +3,8 @@
  * read) them (RECORD.md section 4). Every refusal is key_unsafe and says how to mend it. Any
  * thread.
  */
-#ifndef BATON_RECORD_SAFE_FILE_H
-#define BATON_RECORD_SAFE_FILE_H
+#ifndef BATON_BASE_SAFE_FILE_H
+#define BATON_BASE_SAFE_FILE_H
 
 #include "baton/code.h"
 

@@ -1,6 +1,6 @@
-/* Reading and writing keys and trust files. Called by keyfile.c, signer.c,
- * trust_load.c, keys_*.c and deploy/cmd_doctor.c. */
-#include "common/record/safe_file.h"
+/* Reading and writing keys, trust files and passwords. Called by common/record (keyfile, signer,
+ * trust_load, keys), log drivers and deploy/cmd_doctor.c. */
+#include "common/base/safe_file.h"
 
 #include "common/base/check.h"
 #include "common/base/id.h"
