@@ -1,0 +1,169 @@
+/*
+ * What the files of the Kafka driver share. Nothing outside this folder includes it, and nothing
+ * outside this folder includes librdkafka.
+ *
+ *   open.c        the log: one connection for administration, the identity of the cluster
+ *   settings.c    what a client handle is configured with, and what may be passed through
+ *   errors.c      one table: what an error of librdkafka or the broker means and what to do
+ *   topic_*.c     describing, creating, mending; the cache of topics (kafka_topic_of)
+ *   publisher.c   records outside of transactions
+ *   reader.c      reading without a group
+ *   groups.c      what a group looks like from outside
+ *   member.c      the member of a group: opening, polling, leaving
+ *   rebalance.c   what the group gives and takes
+ *   queue.c       a partition's own queue: seeking and fetching
+ *   producer.c    the transactional producer: made anew, fencing a dead one
+ *   commit.c      one transaction
+ */
+#ifndef BATON_COMMON_LOG_KAFKA_INTERNAL_H
+#define BATON_COMMON_LOG_KAFKA_INTERNAL_H
+
+#include "common/log/driver.h"
+
+#include <librdkafka/rdkafka.h>
+#include <stdatomic.h>
+
+struct kafka_log; /* open.c; begins with a struct log */
+
+/* ---- client handles (settings.c) ---- */
+
+enum kafka_use {
+    KAFKA_USE_admin,     /* metadata, administration, watermarks: reads uncommitted */
+    KAFKA_USE_member,    /* consumer of a group */
+    KAFKA_USE_reader,    /* consumer without a group */
+    KAFKA_USE_txn,       /* transactional producer */
+    KAFKA_USE_publisher, /* idempotent producer */
+};
+
+/*
+ * What a handle's callbacks find as their opaque. It must outlive the handle. `owner` is whoever
+ * made the handle (a member's rebalance callback finds the member there).
+ */
+struct kafka_client {
+    struct kafka_log *log;
+    enum kafka_use use;
+    void *owner;
+    atomic_int cause; /* the last error of the connection (rd_kafka_resp_err_t), 0: none */
+    char said[256];   /* its text, cleaned; written by error_cb on the thread that polls */
+};
+
+/*
+ * A configuration for that use: everything of the configuration file and of the table of settings,
+ * log_cb and error_cb, opaque = client. Names what an owner of a special kind sets itself
+ * (transactional.id, group.id, callbacks) are added with kafka_set. NULL with an error.
+ */
+rd_kafka_conf_t *kafka_conf_new(struct kafka_log *log, struct kafka_client *client,
+                                enum kafka_use use, struct baton_error *err);
+baton_code kafka_set(rd_kafka_conf_t *conf, const char *name, const char *value,
+                     struct baton_error *err);
+baton_code kafka_set_int(rd_kafka_conf_t *conf, const char *name, int64_t value,
+                         struct baton_error *err);
+/* Makes the handle; owns conf, also when it fails. */
+baton_code kafka_handle_new(struct kafka_client *client, rd_kafka_conf_t *conf, rd_kafka_t **ret_rk,
+                            struct baton_error *err);
+/* The log's own handle (KAFKA_USE_admin), for metadata and administration; any thread. */
+rd_kafka_t *kafka_admin(struct kafka_log *log);
+/* For messages: "127.0.0.1:9092, …" and the principal ("User:name", or "an anonymous client"). */
+const char *kafka_brokers(const struct kafka_log *log);
+const char *kafka_principal(const struct kafka_log *log);
+
+/* ---- errors (errors.c) ---- */
+
+/* What the code means to those above: BATON_E_service_unavailable, not_permitted, topic_missing … */
+baton_code kafka_code(rd_kafka_resp_err_t cause);
+/*
+ * Fills *err: what was tried ("writing to", "joining group"), on what (a topic, group or
+ * transactional id; may be NULL), why, and what to do; for a missing right its name, the resource
+ * and the principal. Returns the code.
+ */
+baton_code kafka_fail(struct baton_error *err, const struct kafka_log *log,
+                      rd_kafka_resp_err_t cause, const char *tried, const char *on);
+/* The same for a handle that cannot reach the brokers: what its error_cb last heard says more. */
+baton_code kafka_fail_client(struct baton_error *err, const struct kafka_client *client,
+                             rd_kafka_resp_err_t cause, const char *tried, const char *on);
+
+/* ---- topics (cache) ---- */
+
+struct kafka_topic {
+    int32_t partitions;
+    size_t record_bytes_max; /* max.message.bytes; 0: not known (no right to read it) */
+};
+/*
+ * What is known of a topic, asked of the broker if it is not known yet (or was missing more than a
+ * second ago). topic_missing, not_permitted, service_unavailable, timed_out. Any thread.
+ */
+baton_code kafka_topic_of(struct kafka_log *log, const char *name, int64_t timeout_ms,
+                          struct kafka_topic *ret_topic, struct baton_error *err);
+/* Forgets it: a write said that it is gone or different. */
+void kafka_topic_forget(struct kafka_log *log, const char *name);
+/*
+ * Judges a record before it is sent: too many headers, no key on a compacted topic is the broker's
+ * to say, larger than the topic takes. Sets record->partition where it goes by key.
+ */
+baton_code kafka_record_check(struct kafka_log *log, struct log_record *record, int64_t timeout_ms,
+                              struct baton_error *err);
+/* Headers for producev (NULL where there are none); freed by librdkafka when the record was taken.
+ */
+rd_kafka_headers_t *kafka_headers_of(const struct log_record *record);
+
+/* ---- batches of consumed messages (message.c) ---- */
+
+/* The batch then owns the message (and frees it); its record points into it. False: no memory. */
+bool kafka_batch_begin(struct log_batch *batch);
+bool kafka_batch_add(struct log_batch *batch, const char *topic, rd_kafka_message_t *message);
+
+/* ---- the functions of the table, by file ---- */
+
+baton_code kafka_topic_describe(struct log *log, const char *name, struct log_topic *ret_topic,
+                                struct baton_error *err);
+baton_code kafka_topics_create(struct log *log, const struct log_topic *topics, size_t count,
+                               struct baton_error *err);
+baton_code kafka_topic_alter(struct log *log, const struct log_topic *topic,
+                             struct baton_error *err);
+baton_code kafka_topics_list(struct log *log, const char *prefix, char ***ret_names,
+                             size_t *ret_count, struct baton_error *err);
+baton_code kafka_watermarks(struct log *log, const char *topic, int32_t partition, int64_t *ret_low,
+                            int64_t *ret_high, struct baton_error *err);
+baton_code kafka_trim(struct log *log, const char *topic, int32_t partition, int64_t before,
+                      struct baton_error *err);
+
+baton_code kafka_publisher_open(struct log *log, struct log_publisher **ret_publisher,
+                                struct baton_error *err);
+void kafka_publisher_close(struct log_publisher *publisher);
+baton_code kafka_publish(struct log_publisher *publisher, struct log_record *records, size_t count,
+                         int64_t timeout_ms, struct baton_error *err);
+
+baton_code kafka_reader_open(struct log *log, const char *topic, int32_t partition, int64_t from,
+                             enum log_isolation isolation, struct log_reader **ret_reader,
+                             struct baton_error *err);
+void kafka_reader_close(struct log_reader *reader);
+baton_code kafka_reader_next(struct log_reader *reader, size_t max, int64_t timeout_ms,
+                             struct log_batch *batch, struct baton_error *err);
+
+baton_code kafka_group_members(struct log *log, const char *group,
+                               struct log_group_member **ret_members, size_t *ret_count,
+                               struct baton_error *err);
+baton_code kafka_group_offset(struct log *log, const char *group, const char *topic,
+                              int32_t partition, int64_t *ret_offset, struct baton_error *err);
+
+baton_code kafka_member_open(struct log *log, const struct log_member_spec *spec,
+                             struct log_member **ret_member, struct baton_error *err);
+void kafka_member_close(struct log_member *member, bool leave_group, int64_t timeout_ms);
+int kafka_member_fd(const struct log_member *member);
+baton_code kafka_member_poll(struct log_member *member, struct log_event *ret_event,
+                             struct baton_error *err);
+baton_code kafka_member_committed(struct log_member *member, const int32_t *partitions,
+                                  size_t count, int64_t timeout_ms,
+                                  int64_t (*ret_offsets)[LOG_PARTITIONS_MAX],
+                                  struct baton_error *err);
+baton_code kafka_member_seek(struct log_member *member, int input, int32_t partition,
+                             int64_t offset, struct baton_error *err);
+baton_code kafka_member_fetch(struct log_member *member, int input, int32_t partition, size_t max,
+                              size_t bytes_max, struct log_batch *batch, struct baton_error *err);
+baton_code kafka_commit(struct log_member *member, const struct log_txn *txn, int64_t timeout_ms,
+                        struct log_commit_result *ret_result, struct baton_error *err);
+baton_code kafka_member_renew(struct log_member *member, struct baton_error *err);
+baton_code kafka_fence(struct log *log, const char *group, const char *worker, int64_t timeout_ms,
+                       struct baton_error *err);
+
+#endif
