@@ -26,6 +26,14 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return remove(path);
 }
 
+/* Which log: a folder of the local one, or `kafka:` and the broker's address. */
+#define ON_KAFKA "kafka:"
+
+static bool on_kafka(const char *place)
+{
+    return strncmp(place, ON_KAFKA, strlen(ON_KAFKA)) == 0;
+}
+
 /* Names and times: the same in every process of a test. */
 static struct fixture *fixture_new(const char *place, const char *prefix)
 {
@@ -41,19 +49,34 @@ static struct fixture *fixture_new(const char *place, const char *prefix)
     snprintf(fixture->turns, sizeof(fixture->turns), "%s.turns.a", prefix);
     snprintf(fixture->outcomes, sizeof(fixture->outcomes), "%s.outcomes", prefix);
     snprintf(fixture->missing, sizeof(fixture->missing), "%s.missing", prefix);
-    fixture->session_ms = 800;
-    fixture->heartbeat_ms = 100;
-    fixture->wait_ms = 20000; /* sanitizers on a busy machine */
-    fixture->takeover_ms = 20000;
+    fixture->session_ms = on_kafka(place) ? 1500 : 800;
+    fixture->heartbeat_ms = on_kafka(place) ? 300 : 100;
+    fixture->wait_ms = on_kafka(place) ? 30000 : 20000; /* sanitizers on a busy machine */
+    fixture->takeover_ms = fixture->wait_ms;
     fixture->record_bytes_max = 20000;
     return fixture;
 }
 
 static baton_code open_log(struct fixture *fixture, bool make, struct baton_error *err)
 {
+    static char plaintext[] = "plaintext";
+    static char none[] = "";
     char path[sizeof(fixture->place) + 8];
-    struct config config = {.log = LOG_KIND_local, .partitions = PARTITIONS, .local_path = path};
+    struct config config = {.log = LOG_KIND_local,
+                            .partitions = PARTITIONS,
+                            .local_path = path,
+                            .session_ms = fixture->session_ms,
+                            .heartbeat_ms = fixture->heartbeat_ms};
     snprintf(path, sizeof(path), "%s/log.db", fixture->place);
+    snprintf(config.prefix.s, sizeof(config.prefix.s), "%s", fixture->prefix);
+    if (on_kafka(fixture->place)) {
+        config.log = LOG_KIND_kafka;
+        config.local_path = NULL;
+        config.kafka_brokers = fixture->place + strlen(ON_KAFKA);
+        config.kafka.security = plaintext;
+        config.kafka.sasl_mechanism = none;
+        config.kafka.sasl_username = none;
+    }
     baton_code rc = make ? log_create(&config, err) : BATON_OK;
     return rc == BATON_OK ? log_open(&config, &fixture->log, err) : rc;
 }
@@ -72,10 +95,15 @@ void fixture_topic(const struct fixture *fixture, const char *name, int32_t part
 
 int fixture_setup(void **state)
 {
-    char place[] = "/tmp/baton-log-XXXXXX";
+    const char *broker = getenv(FIXTURE_BROKER);
+    char place[128] = "/tmp/baton-log-XXXXXX";
     char prefix[9 + 1] = "t";
     random_hex(prefix + 1, 8);
-    assert_non_null(mkdtemp(place));
+    if (broker != NULL) {
+        snprintf(place, sizeof(place), ON_KAFKA "%s", broker);
+    } else {
+        assert_non_null(mkdtemp(place));
+    }
     struct fixture *fixture = fixture_new(place, prefix);
     OK(open_log(fixture, true, &err));
     fixture_topic(fixture, fixture->handoff, PARTITIONS, LOG_CLEANUP_delete);
@@ -90,7 +118,9 @@ int fixture_teardown(void **state)
 {
     struct fixture *fixture = *state;
     log_close(fixture->log);
-    nftw(fixture->place, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    if (!on_kafka(fixture->place)) { /* the broker's topics go with the broker */
+        nftw(fixture->place, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    }
     free(fixture);
     return 0;
 }

@@ -16,6 +16,8 @@
 #include <cmocka.h>
 
 #define PARTITIONS 4
+/* Environment: host:port of a broker that the tests may fill. Not set: the local log. */
+#define FIXTURE_BROKER "BATON_CONFORMANCE_BROKER"
 
 struct fixture {
     struct log *log;
