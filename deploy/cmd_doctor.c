@@ -288,6 +288,9 @@ static void check_topics(struct doctor *d)
         case PROVISION_mend:
             found(d, LEVEL_error, BATON_E_topic_missing, "baton topics apply", "%s", step->text);
             break;
+        case PROVISION_note:
+            found(d, LEVEL_warn, BATON_OK, "", "%s", step->text);
+            break;
         case PROVISION_refuse:
             found(d, LEVEL_error, BATON_E_topic_missing, "", "%s", step->text);
             break;

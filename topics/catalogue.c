@@ -4,6 +4,7 @@
  */
 #include "topics/catalogue.h"
 
+#include "common/base/buf.h"
 #include "common/base/check.h"
 #include "common/base/quantity.h"
 
@@ -64,6 +65,12 @@ struct topic_name topic_name(enum topic_kind kind, const char *prefix, const cha
     return expand(row_of(kind)->pattern, prefix, service);
 }
 
+struct topic_name topic_name_begin(enum topic_kind kind, const char *prefix)
+{
+    BATON_PRE(row_of(kind)->of_service);
+    return expand(row_of(kind)->pattern, prefix, ""); /* every such name ends with its service */
+}
+
 const char *topic_kind_word(enum topic_kind kind)
 {
     return row_of(kind)->word;
@@ -96,7 +103,22 @@ struct topic_name group_of_workers(const char *prefix, const char *service)
     return expand("%P.worker.%S", prefix, service);
 }
 
-static const char *cleanup_word(enum log_cleanup cleanup)
+struct topic_name group_of_workers_begin(const char *prefix)
+{
+    return group_of_workers(prefix, "");
+}
+
+struct topic_name group_of_coordinators(const char *prefix)
+{
+    return expand("%P.coordinator", prefix, NULL);
+}
+
+struct topic_name transactional_begin(const char *group)
+{
+    return expand("%P.", group, NULL);
+}
+
+const char *topic_cleanup_word(enum log_cleanup cleanup)
 {
     return cleanup == LOG_CLEANUP_compact ? "compact" : "delete";
 }
@@ -110,46 +132,66 @@ static void retention_text(int64_t ms, char *ret_text, size_t size)
     }
 }
 
+size_t topic_changes(const struct log_topic *wanted, const struct log_topic *found,
+                     struct topic_change ret_changes[TOPIC_CHANGES_MAX])
+{
+    size_t n = 0;
+    if (found->cleanup != wanted->cleanup) {
+        struct topic_change *change = &ret_changes[n++];
+        change->setting = "cleanup";
+        snprintf(change->from, sizeof(change->from), "%s", topic_cleanup_word(found->cleanup));
+        snprintf(change->to, sizeof(change->to), "%s", topic_cleanup_word(wanted->cleanup));
+    }
+    if (wanted->cleanup == LOG_CLEANUP_delete && found->retention_ms != wanted->retention_ms) {
+        struct topic_change *change = &ret_changes[n++];
+        change->setting = "retention";
+        retention_text(found->retention_ms, change->from, sizeof(change->from));
+        retention_text(wanted->retention_ms, change->to, sizeof(change->to));
+    }
+    if (wanted->cleanup == LOG_CLEANUP_compact && found->tombstone_ms < wanted->tombstone_ms) {
+        struct topic_change *change = &ret_changes[n++];
+        change->setting = "tombstones";
+        retention_text(found->tombstone_ms, change->from, sizeof(change->from));
+        retention_text(wanted->tombstone_ms, change->to, sizeof(change->to));
+    }
+    if (found->record_bytes_max < wanted->record_bytes_max) {
+        struct topic_change *change = &ret_changes[n++];
+        change->setting = "record bytes";
+        snprintf(change->from, sizeof(change->from), "%zu", found->record_bytes_max);
+        snprintf(change->to, sizeof(change->to), "%zu", wanted->record_bytes_max);
+    }
+    BATON_POST(n <= TOPIC_CHANGES_MAX);
+    return n;
+}
+
 bool topic_check(const struct log_topic *wanted, const struct log_topic *found, char *ret_text,
                  size_t ret_text_size)
 {
-    char has[40];
-    char wants[40];
+    struct topic_change changes[TOPIC_CHANGES_MAX];
+    struct buf text = BUF_INIT;
     if (found->partitions != wanted->partitions) {
-        snprintf(
-            ret_text, ret_text_size,
-            "topic %s has %d partitions, the configuration says %d: their number is fixed when a "
-            "topic is made; set it back, or drain the topic and make it anew",
-            wanted->name, (int)found->partitions, (int)wanted->partitions);
-        return false;
-    }
-    if (found->cleanup != wanted->cleanup) {
         snprintf(ret_text, ret_text_size,
-                 "topic %s is cleaned by %s, not by %s; `baton topics apply` mends it",
-                 wanted->name, cleanup_word(found->cleanup), cleanup_word(wanted->cleanup));
+                 "topic %s has %d partitions, the configuration says %d: their number is fixed "
+                 "when a topic is made, since keys would move to other partitions, away from "
+                 "their turns; set it back to %d, or drain the service, delete its topics with "
+                 "the log's own tools, and run `baton topics apply`",
+                 wanted->name, (int)found->partitions, (int)wanted->partitions,
+                 (int)found->partitions);
         return false;
     }
-    if (wanted->cleanup == LOG_CLEANUP_delete && found->retention_ms != wanted->retention_ms) {
-        retention_text(found->retention_ms, has, sizeof(has));
-        retention_text(wanted->retention_ms, wants, sizeof(wants));
-        snprintf(ret_text, ret_text_size,
-                 "topic %s keeps records for %s, not for %s; `baton topics apply` mends it",
-                 wanted->name, has, wants);
-        return false;
+    size_t n = topic_changes(wanted, found, changes);
+    if (n == 0 && found->differs[0] == '\0') {
+        return true;
     }
-    if (wanted->cleanup == LOG_CLEANUP_compact && found->tombstone_ms < wanted->tombstone_ms) {
-        retention_text(found->tombstone_ms, has, sizeof(has));
-        retention_text(wanted->tombstone_ms, wants, sizeof(wants));
-        snprintf(ret_text, ret_text_size,
-                 "topic %s keeps tombstones for %s, not for %s; `baton topics apply` mends it",
-                 wanted->name, has, wants);
-        return false;
+    buf_printf(&text, "topic %s: ", wanted->name);
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(&text, "%s is %s, not %s; ", changes[i].setting, changes[i].from, changes[i].to);
     }
-    if (found->record_bytes_max < wanted->record_bytes_max) {
-        snprintf(ret_text, ret_text_size,
-                 "topic %s takes records of %zu bytes, not of %zu; `baton topics apply` mends it",
-                 wanted->name, found->record_bytes_max, wanted->record_bytes_max);
-        return false;
+    if (found->differs[0] != '\0') {
+        buf_printf(&text, "%s; ", found->differs);
     }
-    return true;
+    buf_add_text(&text, "`baton topics apply` mends it");
+    snprintf(ret_text, ret_text_size, "%s", buf_ok(&text) ? text.data : "its settings differ");
+    buf_done(&text);
+    return false;
 }

@@ -38,6 +38,8 @@ struct topic_name {
 
 /* service is NULL for topics that belong to no service. */
 struct topic_name topic_name(enum topic_kind kind, const char *prefix, const char *service);
+/* What the names of all services' topics of this kind begin with: `<prefix>.handoff.`. */
+struct topic_name topic_name_begin(enum topic_kind kind, const char *prefix);
 const char *topic_kind_word(enum topic_kind kind);
 /* What a topic holds, for people. */
 const char *topic_kind_text(enum topic_kind kind);
@@ -48,7 +50,25 @@ void topic_settings(enum topic_kind kind, const char *name, int32_t partitions,
 
 /* The consumer group of a service's workers: <prefix>.worker.<service>. */
 struct topic_name group_of_workers(const char *prefix, const char *service);
+/* What the groups of all services begin with: `<prefix>.worker.`. */
+struct topic_name group_of_workers_begin(const char *prefix);
+/* The consumer group of the coordinators: <prefix>.coordinator. */
+struct topic_name group_of_coordinators(const char *prefix);
+/* What the transactional ids of a group's members begin with: `<group>.`. */
+struct topic_name transactional_begin(const char *group);
 
+const char *topic_cleanup_word(enum log_cleanup cleanup);
+
+#define TOPIC_CHANGES_MAX 4
+struct topic_change {
+    const char *setting;
+    char from[40];
+    char to[40];
+};
+/* What altering the topic would change of the interface's settings; what differs of the driver's own
+ * stands in found->differs. Returns how many. */
+size_t topic_changes(const struct log_topic *wanted, const struct log_topic *found,
+                     struct topic_change ret_changes[TOPIC_CHANGES_MAX]);
 /* Is what is there what it should be? Otherwise one line says what differs, and how to mend it. */
 bool topic_check(const struct log_topic *wanted, const struct log_topic *found, char *ret_text,
                  size_t ret_text_size);

@@ -6,4 +6,7 @@
 
 extern const struct baton_command cmd_topics;
 
+/* `topics plan --acl` (cmd_topics_acl.c), called by `plan`. */
+int topics_acl_run(struct command *cmd);
+
 #endif

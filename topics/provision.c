@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,8 +52,9 @@ static baton_code no_memory(struct baton_error *err)
 /* What is there against what is wanted. */
 static baton_code judge(struct log *log, struct provision_step *step, struct baton_error *err)
 {
-    struct log_topic found;
-    struct baton_error ignored; /* topic_missing is an answer here */
+    const struct log_topic *wanted = &step->wanted;
+    struct log_topic found = {0};
+    struct baton_error ignored = {BATON_OK, ""}; /* topic_missing is an answer here */
     baton_code rc = log_topic_describe(log, step->name.s, &found, &ignored);
     if (rc == BATON_E_topic_missing) {
         step->what = PROVISION_create;
@@ -61,11 +63,17 @@ static baton_code judge(struct log *log, struct provision_step *step, struct bat
     if (rc != BATON_OK) {
         return baton_fail(err, rc, "%s", ignored.text);
     }
-    if (topic_check(&step->wanted, &found, step->text, sizeof(step->text))) {
-        step->what = PROVISION_keep;
+    step->found = found;
+    if (!topic_check(wanted, &found, step->text, sizeof(step->text))) {
+        step->what = found.partitions != wanted->partitions ? PROVISION_refuse : PROVISION_mend;
+    } else if (wanted->copies > 0 && found.copies != wanted->copies) {
+        step->what = PROVISION_note;
+        snprintf(step->text, sizeof(step->text),
+                 "topic %s has %d copies, the configuration says %d; the log's own tools move "
+                 "copies (kafka-reassign-partitions), this program does not",
+                 step->name.s, (int)found.copies, (int)wanted->copies);
     } else {
-        step->what =
-            found.partitions != step->wanted.partitions ? PROVISION_refuse : PROVISION_mend;
+        step->what = PROVISION_keep;
     }
     return BATON_OK;
 }
@@ -84,6 +92,7 @@ static baton_code add_wanted(const struct config *config, struct log *log, enum 
         step->service = service_id_of(service);
     }
     topic_settings(kind, step->name.s, config->partitions, &step->wanted);
+    step->wanted.copies = config->log == LOG_KIND_kafka ? config->replication : 0;
     return judge(log, step, err);
 }
 
@@ -91,11 +100,10 @@ static baton_code add_wanted(const struct config *config, struct log *log, enum 
 static bool service_of_name(const char *name, const char *prefix, enum topic_kind kind,
                             struct service_id *ret_service)
 {
-    /* A name of this kind with a service of one letter shows what stands before and behind it. */
-    struct topic_name pattern = topic_name(kind, prefix, "s");
-    size_t before = strlen(pattern.s) - 1;
+    struct topic_name begin = topic_name_begin(kind, prefix);
+    size_t before = strlen(begin.s);
     size_t len = strlen(name);
-    if (len <= before || strncmp(name, pattern.s, before) != 0 ||
+    if (len <= before || strncmp(name, begin.s, before) != 0 ||
         !service_id_valid(name + before, len - before)) {
         return false;
     }
@@ -126,7 +134,8 @@ static baton_code add_surplus_of(const struct config *config, struct log *log, c
             step->name = topic_name(step->kind, config->prefix.s, service.s);
             step->service = service;
             step->what = PROVISION_surplus;
-            rc = log_topic_describe(log, step->name.s, &step->wanted, err);
+            rc = log_topic_describe(log, step->name.s, &step->found, err);
+            step->wanted = step->found;
         }
     }
     log_names_free(names, count);
@@ -179,7 +188,7 @@ baton_code provision_plan_make(const struct config *config, struct log *log,
     }
     for (size_t i = 0; i < plan.count; i++) {
         struct provision_step *step = &plan.steps[i];
-        step->wanted.name = step->name.s; /* the array has moved while it grew */
+        step->wanted.name = step->found.name = step->name.s; /* the array has moved meanwhile */
         plan.n_changes += step->what == PROVISION_create || step->what == PROVISION_mend ? 1 : 0;
         plan.n_refused += step->what == PROVISION_refuse ? 1 : 0;
     }
@@ -210,6 +219,7 @@ baton_code provision_apply(struct log *log, const struct provision_plan *plan,
             refused = refused == NULL ? step : refused;
             break;
         case PROVISION_keep:
+        case PROVISION_note:
         case PROVISION_surplus:
         case PROVISION_COUNT:
             break;

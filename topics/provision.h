@@ -22,6 +22,7 @@
     PROVISION(keep, "is as it should be")                                                          \
     PROVISION(create, "is missing and will be made")                                               \
     PROVISION(mend, "has other settings, which will be mended")                                    \
+    PROVISION(note, "works, but has not as many copies as the configuration says")                 \
     PROVISION(refuse, "cannot be mended by this program")                                          \
     PROVISION(surplus, "belongs to no configured service and is left alone")
 
@@ -35,7 +36,8 @@ struct provision_step {
     struct service_id service; /* "" for topics of no service */
     enum provision what;
     struct log_topic wanted; /* name points into this step; of a surplus: what is there */
-    char text[320];          /* why, for mend and refuse; else "" */
+    struct log_topic found;  /* the same; not set for create */
+    char text[640];          /* why, for mend, note and refuse; else "" */
 };
 
 struct provision_plan {

@@ -79,6 +79,11 @@ bool trust_may_operate_any(const struct trust_principal *who);
 bool trust_may_coordinate(const struct trust_principal *who);
 /* kind: a word of REQUEST_KINDS. */
 bool trust_may_request(const struct trust_principal *who, const char *kind);
+/* Rights that are given for a place: a service, or every one. */
+enum trust_right { TRUST_RIGHT_create, TRUST_RIGHT_pass, TRUST_RIGHT_operate };
+/* The place of that right with number i, "*" for every service; NULL behind the last. A grant without
+ * a role is a place, too: it permits nothing. */
+const char *trust_place(const struct trust_principal *who, enum trust_right right, size_t i);
 /* Every right as a sentence and a newline: `claude may pass reviewer to codex-review`. */
 void trust_rights(const struct trust_principal *who, struct buf *out);
 

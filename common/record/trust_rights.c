@@ -273,6 +273,19 @@ bool trust_may_request(const struct trust_principal *who, const char *kind)
            (who->requests & 1u << (unsigned)i) != 0;
 }
 
+const char *trust_place(const struct trust_principal *who, enum trust_right right, size_t i)
+{
+    switch (right) {
+    case TRUST_RIGHT_create:
+        return i < who->n_create ? who->create[i].service.s : NULL;
+    case TRUST_RIGHT_pass:
+        return i < who->n_pass ? who->pass[i].service.s : NULL;
+    case TRUST_RIGHT_operate:
+        return i < who->n_operate ? who->operate[i].s : NULL;
+    }
+    return NULL;
+}
+
 /* ---- telling ---- */
 
 static void add_roles(struct buf *out, role_set roles)

@@ -50,6 +50,10 @@ static void test_golden_names_and_settings(void **state)
     }
     assert_string_equal(group_of_workers("baton", "lint").s, "baton.worker.lint");
     assert_string_equal(topic_name(TOPIC_dlq, "t7", "a").s, "dlq.t7.handoff.a");
+    assert_string_equal(topic_name_begin(TOPIC_dlq, "t7").s, "dlq.t7.handoff.");
+    assert_string_equal(group_of_workers_begin("t7").s, "t7.worker.");
+    assert_string_equal(group_of_coordinators("t7").s, "t7.coordinator");
+    assert_string_equal(transactional_begin("t7.worker.a").s, "t7.worker.a.");
 }
 
 /* D14: two services never share a topic's name, the longest name fits. */
@@ -125,7 +129,41 @@ static void test_what_differs_is_said(void **state)
     found = wanted;
     found.retention_ms = 604800000; /* a handoff that nobody took would vanish after a week */
     assert_false(topic_check(&wanted, &found, text, sizeof(text)));
-    assert_non_null(strstr(text, "no limit"));
+    assert_string_equal(text, "topic baton.handoff.a: retention is 7d, not no limit; "
+                              "`baton topics apply` mends it");
+    /* What only the driver knows counts as well. */
+    found = wanted;
+    snprintf(found.differs, sizeof(found.differs),
+             "message.timestamp.type is CreateTime, not LogAppendTime");
+    assert_false(topic_check(&wanted, &found, text, sizeof(text)));
+    assert_non_null(strstr(text, "message.timestamp.type is CreateTime"));
+    found = wanted;
+    found.copies = 1; /* nothing is lost by it, and nothing mends it */
+    wanted.copies = 3;
+    assert_true(topic_check(&wanted, &found, text, sizeof(text)));
+}
+
+static void test_all_that_changes_is_told_from_and_to(void **state)
+{
+    (void)state;
+    struct log_topic wanted;
+    struct topic_change changes[TOPIC_CHANGES_MAX];
+    topic_settings(TOPIC_turns, "baton.turns.a", 4, &wanted);
+    struct log_topic found = wanted;
+    assert_int_equal(topic_changes(&wanted, &found, changes), 0);
+    found.cleanup = LOG_CLEANUP_delete;
+    found.tombstone_ms = 86400000;
+    found.record_bytes_max = 1000;
+    assert_int_equal(topic_changes(&wanted, &found, changes), 3);
+    assert_string_equal(changes[0].setting, "cleanup");
+    assert_string_equal(changes[0].from, "delete");
+    assert_string_equal(changes[0].to, "compact");
+    assert_string_equal(changes[1].setting, "tombstones");
+    assert_string_equal(changes[1].from, "1d");
+    assert_string_equal(changes[1].to, "14d");
+    assert_string_equal(changes[2].setting, "record bytes");
+    assert_string_equal(changes[2].from, "1000");
+    assert_string_equal(changes[2].to, "1048576");
 }
 
 int main(void)
@@ -135,6 +173,7 @@ int main(void)
         cmocka_unit_test(test_d14_the_longest_name_fits),
         cmocka_unit_test(test_the_document_is_the_list),
         cmocka_unit_test(test_what_differs_is_said),
+        cmocka_unit_test(test_all_that_changes_is_told_from_and_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

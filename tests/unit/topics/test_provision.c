@@ -72,7 +72,8 @@ static void test_settings_are_mended(void **state)
     struct provision_plan plan = plan_of(&host);
     assert_int_equal(plan.n_changes, 1);
     assert_int_equal(step_of(&plan, "baton.handoff.alpha")->what, PROVISION_mend);
-    assert_non_null(strstr(step_of(&plan, "baton.handoff.alpha")->text, "keeps records for"));
+    assert_non_null(
+        strstr(step_of(&plan, "baton.handoff.alpha")->text, "retention is 1s, not no limit"));
     provision_plan_done(&plan);
     apply(&host);
     assert_int_equal(log_topic_describe(host.log, "baton.handoff.alpha", &topic, NULL), BATON_OK);
