@@ -1,0 +1,556 @@
+/*
+ * One transaction: produce, flush, offsets, commit (protocol rules 11 to 15).
+ *
+ *   none -> open -> committing -> none
+ *             \-> aborting ---/        broken: only kafka_member_renew goes on from there
+ *
+ * Every offset that is named goes to the broker with the group metadata kept from the assign
+ * callback, as the last thing before the commit and after a flush, so that an owner who has been
+ * replaced is refused. A record that cannot be written is found before anything is sent where that
+ * can be known, else by its delivery report, else by asking for each topic alone.
+ *
+ * In: log.c (kafka_commit)  Out: producer.c
+ */
+#include "common/log/kafka/member.h"
+
+#include "common/base/check.h"
+#include "common/base/fault.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FLUSH_STEP_MS 250
+#define ABORT_TIMEOUT_MS 5000
+#define TOPIC_TIMEOUT_MS 2000
+#define QUEUE_STEP_MS 5
+
+struct deadline {
+    int64_t at; /* monotonic ms */
+};
+
+static int left_ms(struct deadline deadline)
+{
+    const int64_t left = deadline.at - mono_now().v;
+    return left > 1 ? (int)left : 1;
+}
+
+static bool over(struct deadline deadline)
+{
+    return mono_now().v >= deadline.at;
+}
+
+/* ---- verdicts ---- */
+
+static struct log_commit_result verdict(enum log_verdict kind, baton_code code, int64_t culprit)
+{
+    return (struct log_commit_result){kind, code, culprit};
+}
+
+/* The producer is of no use any more. */
+static struct log_commit_result broken(struct kafka_member *member, rd_kafka_resp_err_t cause,
+                                       struct baton_error *err)
+{
+    const bool fenced = cause == RD_KAFKA_RESP_ERR__FENCED ||
+                        cause == RD_KAFKA_RESP_ERR_PRODUCER_FENCED ||
+                        cause == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH;
+    member->txn = TXN_broken;
+    kafka_fail(err, member->log, cause, "writing with transactional id", member->transactional_id);
+    diag_line(DIAG_warn, "kafka.producer_broken", D_TEXT("id", member->transactional_id),
+              D_TEXT("error", rd_kafka_err2name(cause)));
+    return verdict(fenced ? LOG_VERDICT_fenced : LOG_VERDICT_unknown, kafka_code(cause), -1);
+}
+
+/* What the group says to offsets of an assignment that is over. */
+static bool says_lost(rd_kafka_resp_err_t cause)
+{
+    return cause == RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION ||
+           cause == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID ||
+           cause == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID;
+}
+
+static bool names_record(rd_kafka_resp_err_t cause)
+{
+    switch ((int)cause) {
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+    case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
+    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
+    case RD_KAFKA_RESP_ERR_INVALID_MSG:
+    case RD_KAFKA_RESP_ERR_POLICY_VIOLATION:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The record that the delivery reports blame; all of a batch are blamed for one that is too large:
+ * that is the largest. -1: none. */
+static int64_t blamed(const struct kafka_member *member, const struct log_txn *txn,
+                      rd_kafka_resp_err_t *ret_cause)
+{
+    int64_t culprit = -1;
+    size_t largest = 0;
+    for (size_t i = 0; i < txn->n_records && i < member->n_deliveries; i++) {
+        const rd_kafka_resp_err_t cause = member->deliveries[i].cause;
+        const struct log_record *record = &txn->records[i];
+        const size_t size = record->key_len + record->value_len;
+        if (!names_record(cause)) {
+            continue;
+        }
+        if (cause == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ? size <= largest : culprit >= 0) {
+            continue;
+        }
+        culprit = (int64_t)i;
+        largest = size;
+        *ret_cause = cause;
+    }
+    return culprit;
+}
+
+/* ---- ending ---- */
+
+/* Ends the transaction without effect; the verdict is `settled` once it has ended. */
+static struct log_commit_result abort_now(struct kafka_member *member, struct deadline deadline,
+                                          struct baton_error *err)
+{
+    member->txn = TXN_aborting;
+    for (;;) {
+        rd_kafka_error_t *error = rd_kafka_abort_transaction(member->producer, left_ms(deadline));
+        if (error == NULL) {
+            member->txn = TXN_none;
+            if (err != NULL) {
+                *err = member->why;
+            }
+            return member->settled;
+        }
+        const rd_kafka_resp_err_t cause = rd_kafka_error_code(error);
+        const bool fatal = rd_kafka_error_is_fatal(error) != 0;
+        const bool again = rd_kafka_error_is_retriable(error) != 0;
+        rd_kafka_error_destroy(error);
+        if (fatal || !again) {
+            return broken(member, cause, err);
+        }
+        if (over(deadline)) {
+            kafka_fail_client(err, &member->producer_client, cause, "ending a transaction of",
+                              member->transactional_id);
+            return verdict(LOG_VERDICT_unknown, kafka_code(cause), -1);
+        }
+    }
+}
+
+/* Nothing of it is to happen: why, and then the abort. */
+static struct log_commit_result give_up(struct kafka_member *member, enum log_verdict kind,
+                                        rd_kafka_resp_err_t cause, const char *tried,
+                                        const char *on, int64_t culprit, struct baton_error *err)
+{
+    const struct deadline deadline = {mono_now().v + ABORT_TIMEOUT_MS};
+    const baton_code code =
+        kafka_fail_client(&member->why, &member->producer_client, cause, tried, on);
+    member->settled = verdict(kind, code, culprit);
+    if (kind == LOG_VERDICT_lost) {
+        member_found_lost(member);
+    }
+    return abort_now(member, deadline, err);
+}
+
+static struct log_commit_result say_committed(struct kafka_member *member,
+                                              const struct log_txn *txn)
+{
+    member->txn = TXN_none;
+    for (size_t i = 0; i < txn->n_records; i++) {
+        txn->records[i].partition = member->deliveries[i].partition;
+        txn->records[i].offset = member->deliveries[i].offset;
+    }
+    return verdict(LOG_VERDICT_committed, BATON_OK, -1);
+}
+
+static struct log_commit_result commit_now(struct kafka_member *member, const struct log_txn *txn,
+                                           struct deadline deadline, struct baton_error *err)
+{
+    member->txn = TXN_committing;
+    for (;;) {
+        rd_kafka_error_t *error = rd_kafka_commit_transaction(member->producer, left_ms(deadline));
+        if (error == NULL) {
+            break;
+        }
+        const rd_kafka_resp_err_t cause = rd_kafka_error_code(error);
+        const bool fatal = rd_kafka_error_is_fatal(error) != 0;
+        const bool again = rd_kafka_error_is_retriable(error) != 0;
+        const bool abortable = rd_kafka_error_txn_requires_abort(error) != 0;
+        rd_kafka_error_destroy(error);
+        if (abortable) {
+            return give_up(member, LOG_VERDICT_aborted, cause, "committing a transaction of",
+                           member->transactional_id, -1, err);
+        }
+        if (fatal || !again) {
+            return broken(member, cause, err);
+        }
+        if (over(deadline)) {
+            kafka_fail_client(err, &member->producer_client, cause, "committing a transaction of",
+                              member->transactional_id);
+            return verdict(LOG_VERDICT_unknown, kafka_code(cause), -1);
+        }
+    }
+    if (FAULT_FAILS(log_after_commit)) {
+        member->txn = TXN_unsaid;
+        return verdict(LOG_VERDICT_unknown, BATON_E_service_unavailable, -1);
+    }
+    return say_committed(member, txn);
+}
+
+/* ---- producing ---- */
+
+static rd_kafka_resp_err_t produce(struct kafka_member *member, const struct log_record *record,
+                                   size_t index)
+{
+    const uint64_t tag = (uint64_t)member->txn_no << 32 | index;
+    rd_kafka_headers_t *headers = kafka_headers_of(record);
+    rd_kafka_resp_err_t cause;
+    do {
+        cause =
+            rd_kafka_producev(member->producer, RD_KAFKA_V_TOPIC(record->topic),
+                              RD_KAFKA_V_PARTITION(record->partition),
+                              RD_KAFKA_V_KEY((void *)record->key, record->key_len),
+                              RD_KAFKA_V_VALUE((void *)record->value, record->value_len),
+                              RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+                              RD_KAFKA_V_OPAQUE((void *)(uintptr_t)tag), RD_KAFKA_V_END);
+        if (cause == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
+            rd_kafka_poll(member->producer, QUEUE_STEP_MS);
+        }
+    } while (cause == RD_KAFKA_RESP_ERR__QUEUE_FULL &&
+             rd_kafka_fatal_error(member->producer, NULL, 0) == RD_KAFKA_RESP_ERR_NO_ERROR);
+    if (cause != RD_KAFKA_RESP_ERR_NO_ERROR && headers != NULL) {
+        rd_kafka_headers_destroy(headers);
+    }
+    return cause;
+}
+
+static bool make_room(struct kafka_member *member, size_t n)
+{
+    if (member->cap_deliveries < n) {
+        struct delivery *more = realloc(member->deliveries, n * sizeof(*more));
+        if (more == NULL) {
+            return false;
+        }
+        member->deliveries = more;
+        member->cap_deliveries = n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        member->deliveries[i] = (struct delivery){RD_KAFKA_RESP_ERR__NOENT, -1, LOG_OFFSET_NONE};
+    }
+    member->n_deliveries = n;
+    member->txn_no++;
+    return true;
+}
+
+static size_t undelivered(const struct kafka_member *member)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < member->n_deliveries; i++) {
+        n += member->deliveries[i].cause == RD_KAFKA_RESP_ERR__NOENT;
+    }
+    return n;
+}
+
+static rd_kafka_resp_err_t first_failure(const struct kafka_member *member)
+{
+    for (size_t i = 0; i < member->n_deliveries; i++) {
+        const rd_kafka_resp_err_t cause = member->deliveries[i].cause;
+        if (cause != RD_KAFKA_RESP_ERR_NO_ERROR && cause != RD_KAFKA_RESP_ERR__NOENT) {
+            return cause;
+        }
+    }
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/* Has the transaction failed already, though its records wait? Beginning another one within it says
+ * so and does nothing else. */
+static bool must_abort(struct kafka_member *member, rd_kafka_resp_err_t *ret_cause)
+{
+    rd_kafka_error_t *error = rd_kafka_begin_transaction(member->producer);
+    if (error == NULL) {
+        check_failed("transaction", "two at a time", __FILE__, __LINE__);
+    }
+    const bool must =
+        rd_kafka_error_txn_requires_abort(error) != 0 || rd_kafka_error_is_fatal(error) != 0;
+    if (must) {
+        *ret_cause = rd_kafka_error_code(error);
+    }
+    rd_kafka_error_destroy(error);
+    return must;
+}
+
+/* Waits until every record is acknowledged. Returns what failed. */
+static rd_kafka_resp_err_t flush(struct kafka_member *member, struct deadline deadline)
+{
+    rd_kafka_resp_err_t cause = RD_KAFKA_RESP_ERR_NO_ERROR;
+    while (undelivered(member) > 0) {
+        const int left = left_ms(deadline);
+        rd_kafka_flush(member->producer, left < FLUSH_STEP_MS ? left : FLUSH_STEP_MS);
+        if (undelivered(member) == 0) {
+            break;
+        }
+        if (first_failure(member) != RD_KAFKA_RESP_ERR_NO_ERROR || must_abort(member, &cause)) {
+            break;
+        }
+        if (over(deadline)) {
+            return RD_KAFKA_RESP_ERR__TIMED_OUT;
+        }
+    }
+    const rd_kafka_resp_err_t failed = first_failure(member);
+    return failed != RD_KAFKA_RESP_ERR_NO_ERROR && cause == RD_KAFKA_RESP_ERR_NO_ERROR ? failed
+                                                                                       : cause;
+}
+
+/* ---- whose fault it is ---- */
+
+/* Is it this topic that the transaction may not write? Asked in a transaction of its own, which is
+ * aborted: readers at read_committed never see it. */
+static bool denied(struct kafka_member *member, struct log_record record)
+{
+    const struct deadline deadline = {mono_now().v + TOPIC_TIMEOUT_MS};
+    rd_kafka_error_t *error = rd_kafka_begin_transaction(member->producer);
+    if (error != NULL) {
+        rd_kafka_error_destroy(error);
+        return false;
+    }
+    bool yes = false;
+    if (make_room(member, 1) &&
+        kafka_record_check(member->log, &record, TOPIC_TIMEOUT_MS, NULL) == BATON_OK &&
+        produce(member, &record, 0) == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        yes = flush(member, deadline) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+    }
+    member->settled = verdict(LOG_VERDICT_aborted, BATON_OK, -1);
+    (void)abort_now(member, (struct deadline){mono_now().v + ABORT_TIMEOUT_MS}, NULL);
+    return yes && member->txn == TXN_none;
+}
+
+static int64_t find_denied(struct kafka_member *member, const struct log_txn *txn)
+{
+    for (size_t i = 0; i < txn->n_records; i++) {
+        bool asked = false;
+        for (size_t j = 0; j < i && !asked; j++) {
+            asked = strcmp(txn->records[j].topic, txn->records[i].topic) == 0;
+        }
+        if (!asked && denied(member, txn->records[i])) {
+            return (int64_t)i;
+        }
+        if (member->txn != TXN_none) {
+            break;
+        }
+    }
+    return -1;
+}
+
+/* A topic that went away while its records waited. */
+static int64_t find_missing(struct kafka_member *member, const struct log_txn *txn)
+{
+    struct kafka_topic topic;
+    for (size_t i = 0; i < txn->n_records && i < member->n_deliveries; i++) {
+        const rd_kafka_resp_err_t cause = member->deliveries[i].cause;
+        if (cause == RD_KAFKA_RESP_ERR_NO_ERROR) {
+            continue;
+        }
+        kafka_topic_forget(member->log, txn->records[i].topic);
+        if (kafka_topic_of(member->log, txn->records[i].topic, TOPIC_TIMEOUT_MS, &topic, NULL) ==
+            BATON_E_topic_missing) {
+            return (int64_t)i;
+        }
+    }
+    return -1;
+}
+
+static struct log_commit_result delivery_failed(struct kafka_member *member,
+                                                const struct log_txn *txn,
+                                                rd_kafka_resp_err_t cause, struct baton_error *err)
+{
+    rd_kafka_resp_err_t fatal = rd_kafka_fatal_error(member->producer, NULL, 0);
+    if (fatal != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        return broken(member, fatal, err);
+    }
+    int64_t culprit = blamed(member, txn, &cause);
+    if (culprit < 0 &&
+        (cause == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT || cause == RD_KAFKA_RESP_ERR__TIMED_OUT)) {
+        culprit = find_missing(member, txn);
+        cause = culprit >= 0 ? RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART : cause;
+    }
+    if (culprit >= 0 && kafka_code(cause) == BATON_E_topic_missing) {
+        kafka_topic_forget(member->log, txn->records[culprit].topic);
+    }
+    struct log_commit_result result = give_up(
+        member, LOG_VERDICT_aborted, cause, "writing to",
+        culprit >= 0 ? txn->records[culprit].topic : member->transactional_id, culprit, err);
+    if (result.verdict == LOG_VERDICT_aborted && culprit < 0 &&
+        cause == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
+        culprit = find_denied(member, txn);
+        if (member->txn == TXN_broken) {
+            return verdict(LOG_VERDICT_unknown, BATON_E_service_unavailable, -1);
+        }
+        result.culprit = culprit;
+        if (culprit >= 0) {
+            result.code =
+                kafka_fail(err, member->log, cause, "writing to", txn->records[culprit].topic);
+        }
+    }
+    return result;
+}
+
+/* ---- the steps in order ---- */
+
+static bool ours(const struct kafka_member *member, int32_t partition)
+{
+    return partition >= 0 && partition < LOG_PARTITIONS_MAX && member->owned[partition];
+}
+
+/* The broker checks generation and member, not ownership: this is the second line (rule 13). */
+static bool assignment_holds(const struct kafka_member *member, const struct log_txn *txn)
+{
+    if (member->place != PLACE_assigned || member->metadata == NULL ||
+        txn->generation != member->generation) {
+        return false;
+    }
+    for (size_t i = 0; i < txn->n_offsets; i++) {
+        if (!ours(member, txn->offsets[i].partition)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < txn->n_records; i++) {
+        if (txn->records[i].partition != LOG_PARTITION_BY_KEY &&
+            !ours(member, txn->records[i].partition)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Refuses before anything is sent. *ret_culprit: whose fault. */
+static baton_code check_records(struct kafka_member *member, struct log_record *records,
+                                const struct log_txn *txn, int64_t *ret_culprit,
+                                struct baton_error *err)
+{
+    for (size_t i = 0; i < txn->n_records; i++) {
+        records[i] = txn->records[i];
+        baton_code rc = kafka_record_check(member->log, &records[i], TOPIC_TIMEOUT_MS, err);
+        if (rc != BATON_OK) {
+            *ret_culprit = (int64_t)i;
+            return rc;
+        }
+    }
+    return BATON_OK;
+}
+
+static struct log_commit_result send_offsets(struct kafka_member *member, const struct log_txn *txn,
+                                             struct deadline deadline, struct baton_error *err)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)txn->n_offsets);
+    for (size_t i = 0; i < txn->n_offsets; i++) {
+        const struct log_offset *offset = &txn->offsets[i];
+        rd_kafka_topic_partition_list_add(list, member->spec.inputs[offset->input],
+                                          offset->partition)
+            ->offset = offset->next;
+    }
+    rd_kafka_error_t *error = rd_kafka_send_offsets_to_transaction(
+        member->producer, list, member->metadata, left_ms(deadline));
+    rd_kafka_topic_partition_list_destroy(list);
+    if (error == NULL) {
+        return verdict(LOG_VERDICT_committed, BATON_OK, -1);
+    }
+    const rd_kafka_resp_err_t cause = rd_kafka_error_code(error);
+    const bool fatal = rd_kafka_error_is_fatal(error) != 0;
+    rd_kafka_error_destroy(error);
+    if (fatal) {
+        return broken(member, cause, err);
+    }
+    return give_up(member, says_lost(cause) ? LOG_VERDICT_lost : LOG_VERDICT_aborted, cause,
+                   "committing the offsets of group", member->spec.group, -1, err);
+}
+
+/* `records` are those of txn with their partitions. */
+static struct log_commit_result run(struct kafka_member *member, const struct log_txn *txn,
+                                    const struct log_record *records, struct deadline deadline,
+                                    struct baton_error *err)
+{
+    rd_kafka_resp_err_t cause = RD_KAFKA_RESP_ERR_NO_ERROR;
+    rd_kafka_error_t *error = rd_kafka_begin_transaction(member->producer);
+    if (error != NULL) {
+        cause = rd_kafka_error_code(error);
+        rd_kafka_error_destroy(error);
+        return broken(member, cause, err);
+    }
+    member->txn = TXN_open;
+    for (size_t i = 0; i < txn->n_records && cause == RD_KAFKA_RESP_ERR_NO_ERROR; i++) {
+        cause = produce(member, &records[i], i);
+        if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
+            member->n_deliveries = i + 1; /* the others were never sent */
+            member->deliveries[i].cause = cause;
+        }
+    }
+    if (cause == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        cause = flush(member, deadline);
+    }
+    if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        return delivery_failed(member, txn, cause, err);
+    }
+    struct log_commit_result result = send_offsets(member, txn, deadline, err);
+    if (result.verdict != LOG_VERDICT_committed) {
+        return result;
+    }
+    if (FAULT_FAILS(log_before_commit)) {
+        member->txn = TXN_aborting;
+        member->settled = verdict(LOG_VERDICT_aborted, BATON_E_service_unavailable, -1);
+        return verdict(LOG_VERDICT_unknown, BATON_E_service_unavailable, -1);
+    }
+    return commit_now(member, txn, deadline, err);
+}
+
+baton_code kafka_commit(struct log_member *base, const struct log_txn *txn, int64_t timeout_ms,
+                        struct log_commit_result *ret_result, struct baton_error *err)
+{
+    struct kafka_member *member = (struct kafka_member *)base;
+    const struct deadline deadline = {mono_now().v + timeout_ms};
+    int64_t culprit = -1;
+
+    switch (member->txn) {
+    case TXN_committing: /* the same call again */
+        *ret_result = commit_now(member, txn, deadline, err);
+        return BATON_OK;
+    case TXN_aborting:
+        *ret_result = abort_now(member, deadline, err);
+        return BATON_OK;
+    case TXN_unsaid:
+        *ret_result = say_committed(member, txn);
+        return BATON_OK;
+    case TXN_broken:
+        *ret_result = verdict(LOG_VERDICT_unknown, BATON_E_service_unavailable, -1);
+        return BATON_OK;
+    case TXN_none:
+    case TXN_open:
+        break;
+    }
+    BATON_PRE(member->txn == TXN_none);
+    if (!assignment_holds(member, txn)) {
+        *ret_result = verdict(LOG_VERDICT_lost, BATON_OK, -1);
+        return BATON_OK;
+    }
+    struct log_record *records = malloc((txn->n_records + 1) * sizeof(*records));
+    if (records == NULL || !make_room(member, txn->n_records)) {
+        free(records);
+        return baton_fail(err, BATON_E_no_memory, "out of memory for a transaction");
+    }
+    baton_code rc = check_records(member, records, txn, &culprit, err);
+    if (rc != BATON_OK) {
+        free(records);
+        if (baton_code_class(rc) == BATON_CLASS_retry && rc != BATON_E_topic_missing) {
+            return rc; /* nothing was sent */
+        }
+        *ret_result = verdict(LOG_VERDICT_aborted, rc, culprit);
+        return BATON_OK;
+    }
+    *ret_result = run(member, txn, records, deadline, err);
+    free(records);
+    return BATON_OK;
+}

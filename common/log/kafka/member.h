@@ -1,0 +1,112 @@
+/*
+ * A member of a group: a consumer, its partitions' own queues, and the transactional producer.
+ *
+ * All of it belongs to the thread that opened the member; librdkafka calls back only inside
+ * rd_kafka_consumer_poll and rd_kafka_flush, that is inside kafka_member_poll and kafka_commit.
+ */
+#ifndef BATON_COMMON_LOG_KAFKA_MEMBER_H
+#define BATON_COMMON_LOG_KAFKA_MEMBER_H
+
+#include "common/log/kafka/internal.h"
+
+#include "common/base/diag.h"
+
+/* What the member knows of its place. */
+enum place {
+    PLACE_none,     /* nothing is assigned */
+    PLACE_assigned, /* told: assigned */
+    PLACE_leaving,  /* told: revoked or lost; let go by the next poll */
+    PLACE_lost,     /* a commit found out that it is over, and the group has not said so yet */
+};
+
+enum txn_state {
+    TXN_none,
+    TXN_open,
+    TXN_committing, /* the outcome is not known: the same call again */
+    TXN_aborting,   /* the same */
+    TXN_unsaid,     /* committed, and a fault kept it from being said */
+    TXN_broken,     /* the producer is of no use any more: renew */
+};
+
+/* A partition of an input: taken off the consumer's main queue (KAFKA.md 2.1). */
+struct kafka_queue {
+    rd_kafka_queue_t *queue; /* NULL: not assigned */
+    int64_t next;            /* what the caller reads next; LOG_OFFSET_NONE: not sought yet */
+    int64_t started;         /* where the client began, if nothing was taken since; else NONE */
+    bool at_end;
+};
+
+/* What became of a record that was produced. */
+struct delivery {
+    rd_kafka_resp_err_t cause; /* _NOENT: not known yet */
+    int32_t partition;
+    int64_t offset;
+};
+
+#define MEMBER_EVENTS 4
+
+struct kafka_member {
+    struct log_member base;
+    struct kafka_log *log;
+    struct log_member_spec spec; /* names are the member's own copies */
+    char transactional_id[512];
+
+    /* consumer: member.c, rebalance.c, queue.c */
+    struct kafka_client consumer_client;
+    rd_kafka_t *consumer;
+    rd_kafka_queue_t *main_queue;
+    rd_kafka_topic_t *inputs[LOG_INPUTS]; /* of the consumer, for seeking */
+    int fd;                               /* an eventfd that the queues write to */
+    enum place place;
+    int64_t generation;
+    bool owned[LOG_PARTITIONS_MAX];
+    rd_kafka_consumer_group_metadata_t *metadata; /* kept from the assign callback (rule 13) */
+    struct kafka_queue queues[LOG_INPUTS][LOG_PARTITIONS_MAX];
+    struct log_event events[MEMBER_EVENTS]; /* told by callbacks, not taken yet */
+    size_t n_events;
+    int64_t lost_at; /* PLACE_lost since (monotonic ms) */
+    bool parting;    /* leaves: what the group gives is not taken */
+    bool parted;     /* it has given us nothing more */
+    struct diag_limit limit;
+
+    /* producer: producer.c, commit.c */
+    struct kafka_client producer_client;
+    rd_kafka_t *producer;
+    enum txn_state txn;
+    uint32_t txn_no;             /* tells the deliveries of this transaction from older ones */
+    struct delivery *deliveries; /* one for each record of the transaction */
+    size_t n_deliveries;
+    size_t cap_deliveries;
+    struct log_commit_result settled; /* TXN_aborting: the verdict when it has been aborted */
+    struct baton_error why;           /* and why */
+};
+
+/* ---- rebalance.c ---- */
+void member_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t kind,
+                      rd_kafka_topic_partition_list_t *partitions, void *opaque);
+/* Lets go of what was revoked or lost: the second half, by the poll after the event. */
+void member_let_go(struct kafka_member *member);
+/* A commit was told that its assignment is over: the next poll says lost. */
+void member_found_lost(struct kafka_member *member);
+void member_tell(struct kafka_member *member, enum log_event_kind kind);
+/* Makes the descriptor readable. */
+void member_wake(struct kafka_member *member);
+
+/* ---- queue.c ---- */
+/* Takes the partition's queue off the main one; before rd_kafka_assign. */
+void queue_open(struct kafka_member *member, int input, int32_t partition);
+void queues_close(struct kafka_member *member);
+
+/* ---- producer.c ---- */
+/*
+ * Makes the producer and takes its transactional id over, which ends what an earlier process with
+ * that id left open. service_unavailable when the brokers do not answer in time.
+ */
+baton_code producer_open(struct kafka_member *member, int64_t timeout_ms, struct baton_error *err);
+void producer_close(struct kafka_member *member, int64_t timeout_ms);
+void producer_delivered(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque);
+/* Destroys a handle in a thread of its own and waits at most timeout_ms for it (KAFKA.md 2.3: it
+ * can hang). The client of the handle must be kept when it says false. */
+bool kafka_destroy_bounded(rd_kafka_t *rk, int64_t timeout_ms);
+
+#endif

@@ -1,0 +1,251 @@
+/*
+ * The transactional producer: made, made anew after a fatal error, and the throw-away one that ends
+ * what a dead worker left open.
+ *
+ * In: member.c, commit.c, log.c
+ */
+#include "common/log/kafka/member.h"
+
+#include "common/base/check.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RENEW_TIMEOUT_MS 10000
+#define INIT_STEP_MS 2000
+#define INIT_PAUSE_MS 20
+#define TRANSACTION_TIMEOUT_MIN_MS 1000
+
+/* ---- destroying, bounded ---- */
+
+struct farewell {
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    rd_kafka_t *rk;
+    bool gone;
+    bool abandoned;
+};
+
+static void *destroy_thread(void *arg)
+{
+    struct farewell *farewell = arg;
+    rd_kafka_destroy_flags(farewell->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    pthread_mutex_lock(&farewell->lock);
+    farewell->gone = true;
+    const bool last = farewell->abandoned;
+    pthread_cond_signal(&farewell->done);
+    pthread_mutex_unlock(&farewell->lock);
+    if (last) {
+        free(farewell);
+    }
+    return NULL;
+}
+
+bool kafka_destroy_bounded(rd_kafka_t *rk, int64_t timeout_ms)
+{
+    struct farewell *farewell = calloc(1, sizeof(*farewell));
+    pthread_condattr_t attr;
+    pthread_t thread;
+    struct timespec end;
+
+    if (farewell == NULL) {
+        rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+        return true;
+    }
+    farewell->rk = rk;
+    pthread_mutex_init(&farewell->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&farewell->done, &attr);
+    pthread_condattr_destroy(&attr);
+    if (pthread_create(&thread, NULL, destroy_thread, farewell) != 0) {
+        rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+        free(farewell);
+        return true;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    const int64_t ns = end.tv_nsec + (timeout_ms > 0 ? timeout_ms : 0) % 1000 * 1000000;
+    end.tv_sec += (timeout_ms > 0 ? timeout_ms : 0) / 1000 + ns / 1000000000;
+    end.tv_nsec = ns % 1000000000;
+    pthread_mutex_lock(&farewell->lock);
+    while (!farewell->gone && pthread_cond_timedwait(&farewell->done, &farewell->lock, &end) == 0) {
+    }
+    const bool gone = farewell->gone;
+    farewell->abandoned = !gone;
+    pthread_mutex_unlock(&farewell->lock);
+    if (gone) {
+        pthread_join(thread, NULL);
+        free(farewell);
+    } else {
+        pthread_detach(thread);
+        diag_line(DIAG_warn, "kafka.close_hangs", D_INT("ms", timeout_ms));
+    }
+    return gone;
+}
+
+/* ---- deliveries ---- */
+
+void producer_delivered(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque)
+{
+    const struct kafka_client *client = opaque;
+    struct kafka_member *member = client->owner;
+    const uint64_t tag = (uint64_t)(uintptr_t)message->_private;
+    const size_t index = (size_t)(tag & 0xffffffff);
+    (void)rk;
+    if (member == NULL || (uint32_t)(tag >> 32) != member->txn_no ||
+        index >= member->n_deliveries) {
+        return; /* of a transaction that was aborted */
+    }
+    member->deliveries[index].cause = message->err;
+    member->deliveries[index].partition = message->partition;
+    member->deliveries[index].offset = message->offset;
+}
+
+/* ---- making one ---- */
+
+/* Takes the transactional id over: retried inside until the time is over. */
+static baton_code init_transactions(struct kafka_client *client, rd_kafka_t *rk, const char *id,
+                                    int64_t timeout_ms, struct baton_error *err)
+{
+    const int64_t end = mono_now().v + timeout_ms;
+    for (;;) {
+        const int64_t left = end - mono_now().v;
+        rd_kafka_error_t *error =
+            rd_kafka_init_transactions(rk, left < INIT_STEP_MS ? (int)left : INIT_STEP_MS);
+        if (error == NULL) {
+            return BATON_OK;
+        }
+        const rd_kafka_resp_err_t cause = rd_kafka_error_code(error);
+        const bool again = rd_kafka_error_is_retriable(error) != 0;
+        rd_kafka_error_destroy(error);
+        rd_kafka_poll(rk, again ? INIT_PAUSE_MS : 0); /* what the connection says */
+        if (!again || mono_now().v >= end ||
+            atomic_load(&client->cause) == RD_KAFKA_RESP_ERR__AUTHENTICATION) {
+            return kafka_fail_client(err, client, cause, "taking over transactional id", id);
+        }
+    }
+}
+
+/* delivered NULL: a throw-away one. */
+static baton_code make(struct kafka_log *log, struct kafka_client *client, const char *id,
+                       int64_t transaction_ms,
+                       void (*delivered)(rd_kafka_t *, const rd_kafka_message_t *, void *),
+                       rd_kafka_t **ret_rk, struct baton_error *err)
+{
+    struct baton_error local = {BATON_OK, ""};
+    struct baton_error *why = err != NULL ? err : &local;
+    rd_kafka_conf_t *conf = kafka_conf_new(log, client, KAFKA_USE_txn, why);
+    if (conf == NULL) {
+        return why->code;
+    }
+    baton_code rc = kafka_set(conf, "transactional.id", id, why);
+    if (rc == BATON_OK) {
+        rc = kafka_set_int(conf, "transaction.timeout.ms",
+                           transaction_ms < TRANSACTION_TIMEOUT_MIN_MS ? TRANSACTION_TIMEOUT_MIN_MS
+                                                                       : transaction_ms,
+                           why);
+    }
+    if (rc != BATON_OK) {
+        rd_kafka_conf_destroy(conf);
+        return rc;
+    }
+    if (delivered != NULL) {
+        rd_kafka_conf_set_dr_msg_cb(conf, delivered); /* else commits poll in steps of 10 ms */
+    }
+    return kafka_handle_new(client, conf, ret_rk, why);
+}
+
+/* Topics are opened before the first transaction: else the first record of each waits up to a
+ * second (KAFKA.md 2.3, #5032). One that is missing or denied makes only itself unavailable. */
+static void open_outputs(struct kafka_member *member)
+{
+    struct kafka_topic known;
+    for (size_t i = 0; i < member->spec.n_outputs; i++) {
+        const char *name = member->spec.outputs[i];
+        if (kafka_topic_of(member->log, name, RENEW_TIMEOUT_MS, &known, NULL) != BATON_OK) {
+            continue;
+        }
+        rd_kafka_topic_t *topic = rd_kafka_topic_new(member->producer, name, NULL);
+        if (topic == NULL) {
+            diag_line(DIAG_warn, "kafka.topic_not_opened", D_TEXT("topic", name),
+                      D_TEXT("error", rd_kafka_err2str(rd_kafka_last_error())));
+            continue;
+        }
+        rd_kafka_topic_destroy(topic); /* the handle keeps what it knows of it */
+    }
+}
+
+baton_code producer_open(struct kafka_member *member, int64_t timeout_ms, struct baton_error *err)
+{
+    BATON_PRE(member->producer == NULL);
+    atomic_store(&member->producer_client.cause, RD_KAFKA_RESP_ERR_NO_ERROR);
+    baton_code rc = make(member->log, &member->producer_client, member->transactional_id,
+                         member->spec.session_ms, producer_delivered, &member->producer, err);
+    if (rc != BATON_OK) {
+        return rc;
+    }
+    open_outputs(member);
+    rc = init_transactions(&member->producer_client, member->producer, member->transactional_id,
+                           timeout_ms, err);
+    if (rc == BATON_OK) {
+        member->txn = TXN_none;
+    }
+    return rc;
+}
+
+void producer_close(struct kafka_member *member, int64_t timeout_ms)
+{
+    /* What is open is not ended here: the next process with this id ends it, or the broker. */
+    member->n_deliveries = 0;
+    rd_kafka_purge(member->producer, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
+                                         RD_KAFKA_PURGE_F_NON_BLOCKING);
+    rd_kafka_poll(member->producer, 0);
+    if (kafka_destroy_bounded(member->producer, timeout_ms)) {
+        member->producer = NULL;
+    }
+}
+
+baton_code kafka_member_renew(struct log_member *base, struct baton_error *err)
+{
+    struct kafka_member *member = (struct kafka_member *)base;
+    if (member->producer != NULL) {
+        producer_close(member, RENEW_TIMEOUT_MS);
+        if (member->producer != NULL) {
+            return baton_fail(err, BATON_E_unexpected,
+                              "worker %s: the producer that is of no use any more cannot be "
+                              "closed; start the worker again",
+                              member->spec.worker);
+        }
+    }
+    baton_code rc = producer_open(member, RENEW_TIMEOUT_MS, err);
+    diag_line(rc == BATON_OK ? DIAG_info : DIAG_warn, "kafka.producer_renewed",
+              D_TEXT("id", member->transactional_id), D_CODE("code", rc),
+              D_TEXT("error", rc != BATON_OK && err != NULL ? err->text : NULL));
+    return rc;
+}
+
+baton_code kafka_fence(struct log *log, const char *group, const char *worker, int64_t timeout_ms,
+                       struct baton_error *err)
+{
+    struct kafka_client *client = calloc(1, sizeof(*client));
+    char id[512];
+    rd_kafka_t *rk = NULL;
+
+    if (client == NULL) {
+        return baton_fail(err, BATON_E_no_memory, "out of memory");
+    }
+    client->log = (struct kafka_log *)log;
+    client->use = KAFKA_USE_txn;
+    snprintf(id, sizeof(id), "%s.%s", group, worker);
+    baton_code rc = make(client->log, client, id, TRANSACTION_TIMEOUT_MIN_MS * 10, NULL, &rk, err);
+    if (rc == BATON_OK) {
+        rc = init_transactions(client, rk, id, timeout_ms, err);
+        if (!kafka_destroy_bounded(rk, timeout_ms)) {
+            return rc; /* the client is still called back */
+        }
+    }
+    free(client);
+    return rc;
+}
