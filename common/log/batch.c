@@ -172,32 +172,49 @@ static bool header_next(const uint8_t **at, const uint8_t *end, const char **ret
     return true;
 }
 
+/* How many there are; false: not well formed. */
+static bool headers_count(const uint8_t *bytes, size_t len, size_t *ret_count)
+{
+    const uint8_t *at = bytes;
+    *ret_count = 0;
+    while (at < bytes + len) {
+        struct log_header header;
+        const char *name;
+        size_t name_len;
+        if (!header_next(&at, bytes + len, &name, &name_len, &header)) {
+            return false;
+        }
+        (*ret_count)++;
+    }
+    return true;
+}
+
+/* All of them, also more than a record should have: who reads judges. */
 static bool headers_decode(struct batch_memory *memory, const uint8_t *bytes, size_t len,
                            struct log_record *record, bool *ret_damaged)
 {
     const uint8_t *at = bytes;
-    const uint8_t *end = bytes + len;
-    struct log_header *headers = memory_take(memory, LOG_HEADERS_MAX * sizeof(*headers));
+    size_t count;
+    if (!headers_count(bytes, len, &count)) {
+        *ret_damaged = true;
+        return false;
+    }
+    struct log_header *headers = memory_take(memory, (count + 1) * sizeof(*headers));
     if (headers == NULL) {
         return false;
     }
-    size_t count = 0;
-    while (at < end) {
-        struct log_header header;
+    for (size_t i = 0; i < count; i++) {
         const char *name;
         size_t name_len;
-        if (count == LOG_HEADERS_MAX || !header_next(&at, end, &name, &name_len, &header)) {
-            *ret_damaged = true;
-            return false;
-        }
+        (void)header_next(&at, bytes + len, &name, &name_len, &headers[i]);
         char *name_copy = memory_take(memory, name_len + 1);
-        if (name_copy == NULL || !copy(memory, header.value, header.value_len, &header.value)) {
+        if (name_copy == NULL ||
+            !copy(memory, headers[i].value, headers[i].value_len, &headers[i].value)) {
             return false;
         }
         memcpy(name_copy, name, name_len);
         name_copy[name_len] = '\0';
-        header.name = name_copy;
-        headers[count++] = header;
+        headers[i].name = name_copy;
     }
     record->headers = headers;
     record->n_headers = count;

@@ -4,11 +4,15 @@
  *
  *   open.c        the log: one connection for administration, the identity of the cluster
  *   settings.c    what a client handle is configured with, and what may be passed through
+ *   handle.c      handles made, listened to, destroyed within a time
+ *   message.c     batches of consumed messages
+ *   admin.c       requests of administration and metadata, with one deadline each
  *   errors.c      one table: what an error of librdkafka or the broker means and what to do
  *   topic_*.c     describing, creating, mending; the cache of topics (kafka_topic_of)
  *   publisher.c   records outside of transactions
  *   reader.c      reading without a group
  *   groups.c      what a group looks like from outside
+ *   session.c     how long a session may be
  *   member.c      the member of a group: opening, polling, leaving
  *   rebalance.c   what the group gives and takes
  *   queue.c       a partition's own queue: seeking and fetching
@@ -25,7 +29,7 @@
 
 struct kafka_log; /* open.c; begins with a struct log */
 
-/* ---- client handles (settings.c) ---- */
+/* ---- client handles (settings.c, handle.c) ---- */
 
 enum kafka_use {
     KAFKA_USE_admin,     /* metadata, administration, watermarks: reads uncommitted */
@@ -43,8 +47,11 @@ struct kafka_client {
     struct kafka_log *log;
     enum kafka_use use;
     void *owner;
-    atomic_int cause; /* the last error of the connection (rd_kafka_resp_err_t), 0: none */
-    char said[256];   /* its text, cleaned; written by error_cb on the thread that polls */
+    /* The last error of the connection, kept by error_cb on the thread that polls: read them with
+     * kafka_client_said. */
+    atomic_int cause; /* rd_kafka_resp_err_t, 0: none */
+    char said[256];   /* its text, cleaned */
+    int64_t said_ms;  /* when (monotonic) */
 };
 
 /*
@@ -61,11 +68,26 @@ baton_code kafka_set_int(rd_kafka_conf_t *conf, const char *name, int64_t value,
 /* Makes the handle; owns conf, also when it fails. */
 baton_code kafka_handle_new(struct kafka_client *client, rd_kafka_conf_t *conf, rd_kafka_t **ret_rk,
                             struct baton_error *err);
+/* Destroys a handle in a thread of its own and waits at most timeout_ms for it (it can hang while
+ * brokers are away). False: client and log must stay in memory. rk may be NULL. */
+bool kafka_destroy_bounded(rd_kafka_t *rk, int64_t timeout_ms);
+/* Sets log_cb, error_cb and opaque; part of kafka_conf_new. */
+void kafka_conf_listen(rd_kafka_conf_t *conf, struct kafka_client *client);
+/* What the connection last heard, if that is not long ago: NO_ERROR and "" otherwise. Any thread. */
+#define KAFKA_SAID_MS 60000
+rd_kafka_resp_err_t kafka_client_said(struct kafka_client *client, char *ret_text, size_t size);
+/* The brokers have answered: what was heard before is of no interest any more. */
+void kafka_client_well(struct kafka_client *client);
 /* The log's own handle (KAFKA_USE_admin), for metadata and administration; any thread. */
 rd_kafka_t *kafka_admin(struct kafka_log *log);
 /* For messages: "127.0.0.1:9092, …" and the principal ("User:name", or "an anonymous client"). */
 const char *kafka_brokers(const struct kafka_log *log);
 const char *kafka_principal(const struct kafka_log *log);
+
+/*
+ * What the brokers take as a session, ms; false where this may not be asked (session.c). Once a log.
+ */
+bool kafka_session_bounds(struct kafka_log *log, int64_t *ret_low, int64_t *ret_high);
 
 /* ---- errors (errors.c) ---- */
 
@@ -81,6 +103,31 @@ baton_code kafka_fail(struct baton_error *err, const struct kafka_log *log,
 /* The same for a handle that cannot reach the brokers: what its error_cb last heard says more. */
 baton_code kafka_fail_client(struct baton_error *err, const struct kafka_client *client,
                              rd_kafka_resp_err_t cause, const char *tried, const char *on);
+
+/*
+ * `tried` says which right was missing, so these words are used:
+ *   "writing to", "reading", "describing", "reading the settings of", "creating", "mending",
+ *   "trimming" a topic; "joining group", "describing group", "reading offsets of group",
+ *   "committing offsets of group"; "taking over" a transactional id
+ */
+
+/* ---- requests on the log's own handle (admin.c) ---- */
+
+/* Metadata of one topic (NULL: of all), asked again until timeout_ms is over. */
+baton_code kafka_metadata(struct kafka_log *log, const char *topic, int64_t timeout_ms,
+                          const struct rd_kafka_metadata **ret_metadata, struct baton_error *err);
+/* A request of administration: begun, sent by the caller with queue and options, waited for. */
+struct kafka_request {
+    struct kafka_log *log;
+    rd_kafka_queue_t *queue;
+    rd_kafka_AdminOptions_t *options;
+    int64_t timeout_ms;
+};
+void kafka_request_begin(struct kafka_log *log, rd_kafka_admin_op_t what, int64_t timeout_ms,
+                         struct kafka_request *ret_request);
+/* The answer, and the end of the request whatever came; the caller destroys the event. */
+baton_code kafka_request_end(struct kafka_request *request, const char *tried, const char *on,
+                             rd_kafka_event_t **ret_event, struct baton_error *err);
 
 /* ---- topics (cache) ---- */
 
@@ -108,9 +155,12 @@ rd_kafka_headers_t *kafka_headers_of(const struct log_record *record);
 
 /* ---- batches of consumed messages (message.c) ---- */
 
-/* The batch then owns the message (and frees it); its record points into it. False: no memory. */
-bool kafka_batch_begin(struct log_batch *batch);
-bool kafka_batch_add(struct log_batch *batch, const char *topic, rd_kafka_message_t *message);
+/*
+ * Appends a copy of the message to a batch that batch_begin (common/log/batch.h) has emptied. The
+ * message stays the caller's: one that is kept holds its partition, and destroying the handle then
+ * waits for ever (KAFKA.md 6.7). False: no memory.
+ */
+bool kafka_batch_add(struct log_batch *batch, const rd_kafka_message_t *message);
 
 /* ---- the functions of the table, by file ---- */
 

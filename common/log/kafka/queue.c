@@ -7,6 +7,7 @@
 #include "common/log/kafka/member.h"
 
 #include "common/base/check.h"
+#include "common/log/batch.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -103,12 +104,11 @@ static bool take(struct kafka_member *member, int input, struct kafka_queue *own
     } else if (message->offset >= own->next) { /* older ones were fetched before a seek */
         own->next = message->offset + 1;
         own->at_end = false;
-        if (!kafka_batch_add(batch, member->spec.inputs[input], message)) {
+        if (!kafka_batch_add(batch, message)) {
             check_failed("allocation", "a batch of records", __FILE__, __LINE__);
         }
         return true;
     }
-    rd_kafka_message_destroy(message);
     return false;
 }
 
@@ -130,7 +130,7 @@ baton_code kafka_member_fetch(struct log_member *base, int input, int32_t partit
     struct kafka_queue *own = &member->queues[input][partition];
     size_t bytes = 0;
 
-    if (!kafka_batch_begin(batch)) {
+    if (!batch_begin(batch, member->spec.inputs[input], partition)) {
         return baton_fail(err, BATON_E_no_memory, "out of memory for a batch of records");
     }
     batch->at_end = false;
@@ -148,6 +148,7 @@ baton_code kafka_member_fetch(struct log_member *base, int input, int32_t partit
             own->started = LOG_OFFSET_NONE;
             bytes += size;
         }
+        rd_kafka_message_destroy(message);
     }
     batch->next_offset = own->next;
     batch->at_end = own->at_end || (batch->count < max && bytes < bytes_max &&

@@ -1,0 +1,37 @@
+/*
+ * A consumed message, copied into a batch.
+ *
+ * In: queue.c, reader.c  Out: common/log/batch.c
+ */
+#include "common/log/kafka/internal.h"
+
+#include "common/base/buf.h"
+#include "common/log/batch.h"
+
+static void encode(struct buf *buf, const rd_kafka_headers_t *headers)
+{
+    struct log_header header;
+    for (size_t i = 0; rd_kafka_header_get_all(headers, i, &header.name, &header.value,
+                                               &header.value_len) == RD_KAFKA_RESP_ERR_NO_ERROR;
+         i++) {
+        headers_encode(buf, &header, 1);
+    }
+}
+
+bool kafka_batch_add(struct log_batch *batch, const rd_kafka_message_t *message)
+{
+    struct buf buf = BUF_INIT;
+    rd_kafka_headers_t *headers = NULL;
+    rd_kafka_timestamp_type_t type;
+    const struct wall_ms at = {rd_kafka_message_timestamp(message, &type)};
+    bool damaged = false;
+
+    if (rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        encode(&buf, headers);
+    }
+    const bool added =
+        batch_add(batch, message->offset, at, message->key, message->key_len, message->payload,
+                  message->len, buf.len > 0 ? buf.data : NULL, buf.len, &damaged);
+    buf_done(&buf);
+    return added;
+}
