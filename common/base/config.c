@@ -105,7 +105,10 @@ static bool key_known(struct config_loading *loading, const struct yaml_node *no
     char path[256];
     path_of(node, path, sizeof(path));
     enum place place = strchr(node->key, '.') == NULL ? place_of(path) : PLACE_unknown;
-    if (place == PLACE_above && node->kind != YAML_KIND_map && !node->empty) {
+    if (strcmp(path, "kafka.sasl.password") == 0 && node->kind != YAML_KIND_map) {
+        yaml_found(&loading->findings, node,
+                   "no password stands in the configuration; kafka.sasl.password: {file: PATH}");
+    } else if (place == PLACE_above && node->kind != YAML_KIND_map && !node->empty) {
         yaml_found(&loading->findings, node, "%s is a section: its keys stand below it, indented",
                    path);
     } else if (place == PLACE_unknown) {
@@ -212,7 +215,10 @@ static bool put_sets(struct config_loading *loading, const char *const *sets, si
     for (size_t i = 0; i < n_sets; i++) {
         const char *equals = strchr(sets[i], '=');
         struct buf origin = BUF_INIT;
-        buf_printf(&origin, "--set %s", sets[i]);
+        /* Who types a password here is refused; at least it is not printed again. */
+        buf_printf(&origin, "--set %s",
+                   strncmp(sets[i], "kafka.sasl.password=", 20) == 0 ? "kafka.sasl.password=..."
+                                                                     : sets[i]);
         origins[i] = buf_take(&origin, NULL);
         if (origins[i] == NULL) {
             return false;

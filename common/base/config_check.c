@@ -8,7 +8,6 @@
 #include "common/base/text.h"
 #include "common/base/word.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,22 +176,6 @@ static void check_timing(struct config_loading *loading)
     }
 }
 
-static void check_kafka(struct config_loading *loading)
-{
-    const struct config *c = loading->config;
-    if (c->log == LOG_KIND_kafka && c->kafka_brokers == NULL) {
-        yaml_found(&loading->findings, either(loading, "kafka", "log"),
-                   "log: kafka needs kafka.brokers, [host:port, ...]");
-    }
-    if (c->kafka.security != NULL && strcmp(c->kafka.security, "sasl_ssl") == 0 &&
-        (c->kafka.sasl_mechanism[0] == '\0' || c->kafka.sasl_username[0] == '\0' ||
-         c->kafka.sasl_password_file == NULL)) {
-        yaml_found(&loading->findings, config_node(loading, "kafka.security"),
-                   "kafka.security: sasl_ssl needs kafka.sasl: {mechanism, username, password: "
-                   "{file: PATH}}");
-    }
-}
-
 void config_check(struct config_loading *loading)
 {
     check_chains(loading);
@@ -201,23 +184,7 @@ void config_check(struct config_loading *loading)
         check_executor(loading, &loading->config->services[i]);
     }
     check_timing(loading);
-    check_kafka(loading);
-}
-
-void config_pair_found(const struct config_pair *pair, struct buf *findings,
-                       struct baton_error *err, const char *format, ...)
-{
-    char text[256];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    if (err != NULL && err->code == BATON_OK) {
-        baton_fail(err, BATON_E_bad_config, "%s: %s", pair->where, text);
-    }
-    if (findings != NULL) {
-        buf_printf(findings, "%s: %s\n", pair->where, text);
-    }
+    config_check_kafka(loading);
 }
 
 /* ---- warnings ---- */
@@ -249,7 +216,7 @@ static bool resolves(const char *program)
 
 size_t config_warnings(const struct config *config, struct buf *lines)
 {
-    size_t n = 0;
+    size_t n = config_warnings_kafka(config, lines);
     for (size_t i = 0; i < config->n_services; i++) {
         const struct config_service *service = &config->services[i];
         const char *program = service->executor.kind == EXECUTOR_KIND_agent

@@ -1,8 +1,8 @@
 /*
  * Inside of the configuration: what its files share while one is being read. Included by config*.c.
  *
- * config.c reads scalars, config_sections.c services, roles and lists, config_check.c what they
- * mean together. All of them add findings and go on, so that every mistake is told at once.
+ * config.c reads scalars, config_sections.c services, roles and lists, config_check.c and
+ * config_kafka.c what they mean together. All of them add findings and go on, so that every mistake is told at once.
  */
 #ifndef BATON_BASE_CONFIG_LOAD_H
 #define BATON_BASE_CONFIG_LOAD_H
@@ -70,6 +70,9 @@ void *config_array(struct config_loading *loading, size_t n, size_t size);
 void config_read_sections(struct config_loading *loading);
 /* config_check.c: what the values mean together. */
 void config_check(struct config_loading *loading);
+/* config_kafka.c: the same for the kafka section; and what is not wrong there, but not good. */
+void config_check_kafka(struct config_loading *loading);
+size_t config_warnings_kafka(const struct config *config, struct buf *lines);
 
 /* The node at a dotted path of the file, or NULL. */
 const struct yaml_node *config_node(const struct config_loading *loading, const char *path);

@@ -31,9 +31,9 @@
     CONFIG(kafka_session,  "kafka.session",  DURATION, "6s",          1000, 300000, "", "", "A worker that the group does not hear for so long is removed.") \
     CONFIG(kafka_heartbeat, "kafka.heartbeat", DURATION, "1s",        100, 60000, "", "", "How often a worker speaks to its group, and renews its leases.") \
     CONFIG(kafka_security, "kafka.security", WORD,     "plaintext",   0, 0,   "", "plaintext ssl sasl_plaintext sasl_ssl", "How the brokers are spoken to.") \
-    CONFIG(kafka_sasl_mechanism, "kafka.sasl.mechanism", TEXT, "",    0, 64,  "", "", "SASL mechanism, for example SCRAM-SHA-512.") \
+    CONFIG(kafka_sasl_mechanism, "kafka.sasl.mechanism", WORD, "",    0, 0,   "", "PLAIN SCRAM-SHA-256 SCRAM-SHA-512", "How we prove who we are (with sasl_ssl and sasl_plaintext).") \
     CONFIG(kafka_sasl_username, "kafka.sasl.username", TEXT, "",      0, 255, "", "", "SASL user.") \
-    CONFIG(kafka_sasl_password, "kafka.sasl.password.file", PATH, "", 0, 0,   "", "", "File that holds the SASL password.") \
+    CONFIG(kafka_sasl_password, "kafka.sasl.password.file", PATH, "", 0, 0,   "", "", "File that holds the SASL password; ours or root's, and nobody else may read it.") \
     CONFIG(kafka_ca,       "kafka.ca",       PATH,     "",            0, 0,   "", "", "Certificates (PEM) that the brokers' are checked with; not set: the system's.") \
     CONFIG(kafka_certificate, "kafka.certificate", PATH, "",          0, 0,   "", "", "Our own certificate (PEM), for brokers that ask for one.") \
     CONFIG(kafka_key,      "kafka.key",      PATH,     "",            0, 0,   "", "", "The private key (PEM) of kafka.certificate.") \
@@ -76,8 +76,8 @@
 
 /* Sections with lists or names of the user's choice: SECTION(key, shape, help). */
 #define CONFIG_SECTIONS(SECTION) \
-    SECTION("kafka.brokers", "[host:port, ...]", "The brokers that are asked first.") \
-    SECTION("kafka.client", "{key: value}", "Further librdkafka settings.") \
+    SECTION("kafka.brokers", "[host:port, ...]", "The brokers that are asked first (log: kafka).") \
+    SECTION("kafka.client", "{key: value}", "Further settings of librdkafka; those that Baton sets itself are refused.") \
     SECTION("roles", "{owner|reviewer|arbiter: {chain: [service, ...], read_only}}", "Where a turn of this role may go when its service fails, in order.") \
     SECTION("services", "{name: {roles: [...], parallel, deadline, grace, cut_off, place, executor: {kind, command: [...], prefix: [...], agent, model, env}, profiles: [{name, env}]}}", "The services; env is {NAME: {value|file|from: text}}.") \
     SECTION("on_failure", "{class: [retry|rotate|delegate|park, ...]}", "What follows a failed attempt: the first possible action; each list ends with park.") \

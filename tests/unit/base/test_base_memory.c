@@ -91,8 +91,8 @@ static void each_allocation_fails(attempt *attempt_once)
 }
 
 static const char text[] =
-    "version: 1\nprefix: a\nkafka: {brokers: [a:1, b:2], client: {x: y}, sasl: {password: {file: "
-    "p}}}\n"
+    "version: 1\nprefix: a\nkafka: {brokers: [a:1, b:2], client: {x: y}, security: sasl_ssl, "
+    "sasl: {mechanism: PLAIN, username: u, password: {file: p}}, certificate: c, key: k}\n"
     "services:\n  a:\n    roles: [owner, reviewer]\n    place: here\n"
     "    executor: {kind: exec, command: [./x, y], prefix: [z], env: {A: {value: b}, B: {file: c}, "
     "C: {from: D}}}\n"
