@@ -1,4 +1,9 @@
-"""Fixtures of the fleet tests: a fresh host for each test, on each log driver."""
+"""Fixtures of the fleet tests: a fresh host for each test, on each log driver.
+
+A test runs on both logs unless its mark says otherwise: `drivers("local")` is about the local log's
+file, or not about a log at all. --logs chooses among them: both, local, kafka, or core (all on the
+local log, on Kafka only what is marked `core`, for runs under sanitizers).
+"""
 import os
 import signal
 import sys
@@ -7,16 +12,47 @@ import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 
+import broker  # noqa: E402
 from host import SLOW, Host, binary  # noqa: E402
 
 # Who starts the tests in the background of a shell hands down an ignored SIGINT; programs inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-DRIVERS = ["local"]
+DRIVERS = ["local", "kafka"]
 TEST_SECONDS = 120
 
 
+def pytest_addoption(parser):
+    parser.addoption("--logs", choices=["both", "local", "kafka", "core"], default="both", help="which log drivers")
+
+
+def pytest_generate_tests(metafunc):
+    if "driver" not in metafunc.fixturenames:
+        return
+    mark = metafunc.definition.get_closest_marker("drivers")
+    drivers, logs = list(mark.args) if mark else DRIVERS, metafunc.config.getoption("logs")
+    if logs == "core":
+        drivers = [one for one in drivers if one == "local" or metafunc.definition.get_closest_marker("core")]
+    elif logs != "both":
+        drivers = [one for one in drivers if one == logs]
+    metafunc.parametrize("driver", drivers or ["none"])
+
+
+def pytest_collection_modifyitems(config, items):
+    """A test for which no driver is left is left out, not skipped."""
+    out = [item for item in items if hasattr(item, "callspec") and item.callspec.params.get("driver") == "none"]
+    if out:
+        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if item not in out]
+
+
+def pytest_unconfigure():
+    broker.end_shared()
+
+
 def pytest_configure(config):
+    config.addinivalue_line("markers", "drivers(name…): the log drivers that the test is about (default: both)")
+    config.addinivalue_line("markers", "core: on Kafka under sanitizers, too")
     config.addinivalue_line("markers", "long: runs with tests/run --all only")
     config.addinivalue_line("markers", "heavy: not repeated under sanitizers")
     config.addinivalue_line("markers", "seconds(n): may take so long")
@@ -50,16 +86,10 @@ def bounded(request):
     signal.signal(signal.SIGALRM, previous)
 
 
-@pytest.fixture(params=DRIVERS)
-def driver(request):
-    return request.param
-
-
 @pytest.fixture
 def fresh(tmp_path, driver):
     """A host as `baton init` leaves it."""
-    assert driver == "local"
-    host = Host(str(tmp_path))
+    host = Host(str(tmp_path), driver)
     yield host
     host.finish()
 

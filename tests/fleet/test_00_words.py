@@ -15,6 +15,7 @@ VERBS = [
 ]
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_with_an_example(fresh, verb):
     done = fresh.run(*verb.split(), "--help").ok()
@@ -24,12 +25,14 @@ def test_every_verb_has_help_with_an_example(fresh, verb):
     assert not done.err, done
 
 
+@pytest.mark.drivers("local")
 def test_the_program_lists_its_verbs(fresh):
     done = fresh.run("--help").ok()
     for verb in {verb.split()[0] for verb in VERBS}:
         assert re.search(rf"^\s+{verb}\b", done.out, re.M), f"{verb} is not in the help: {done}"
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.parametrize("words, status", [
     (["nonsense"], 2), (["publish", "--nonsense"], 2), (["turns", "nonsense"], 2), (["publish"], 2),
     (["turns", "show"], 2), (["worker"], 2), ([], 2),
@@ -40,6 +43,7 @@ def test_usage_mistakes_end_with_2(fresh, words, status):
     assert done.err.strip(), f"it says nothing: {done}"
 
 
+@pytest.mark.drivers("local")
 def test_an_unknown_option_names_the_nearest(fresh):
     done = fresh.run("publish", "--servce", "example")
     assert done.status == 2 and "--service" in done.err, done
@@ -56,12 +60,14 @@ def test_json_is_json(host, words):
         json.loads(line)
 
 
+@pytest.mark.drivers("local")
 def test_version_says_which(fresh):
     assert re.search(r"\d+\.\d+\.\d+", fresh.run("version").ok().out)
 
 
 # ---- init ----
 
+@pytest.mark.drivers("local")
 def test_init_leaves_a_set_up_that_works_at_once(fresh):
     """`baton init`, `publish`, `worker` work at once; the example executor does something real."""
     turn = fresh.published("example", "reviewer", "t-1")
@@ -72,12 +78,14 @@ def test_init_leaves_a_set_up_that_works_at_once(fresh):
     assert fresh.run("config", "check").ok()
 
 
+@pytest.mark.drivers("local")
 def test_init_serves_every_role_of_example(fresh):
     services = fresh.run("services", "--json").ok().objects
     example = next(one for one in services if one.get("service", one.get("name")) == "example")
     assert sorted(example["roles"]) == ["arbiter", "owner", "reviewer"], example
 
 
+@pytest.mark.drivers("local")
 def test_init_keeps_what_is_there(fresh):
     """L-71: a second init changes nothing."""
     def snapshot():
@@ -95,6 +103,7 @@ def test_init_keeps_what_is_there(fresh):
     assert snapshot() == before
 
 
+@pytest.mark.drivers("local")
 def test_init_modes_of_files(fresh):
     """Keys are their owner's only, trust is everybody's to read (RECORD section 4); data 0700, log 0600."""
     from host import mode
@@ -111,6 +120,7 @@ def test_init_modes_of_files(fresh):
 
 # ---- where the configuration comes from ----
 
+@pytest.mark.drivers("local")
 def test_configuration_by_option_environment_and_place(host, tmp_path):
     path = os.path.join(host.dir, "baton.yaml")
     elsewhere = str(tmp_path)
@@ -122,6 +132,7 @@ def test_configuration_by_option_environment_and_place(host, tmp_path):
     assert "/nowhere/baton.yaml" in missing.out + missing.err
 
 
+@pytest.mark.drivers("local")
 def test_set_wins_over_the_file_and_is_shown_with_its_source(host):
     shown = host.run("config", "show", "--set", "budget.failures=5")
     assert shown.status == 0, shown
@@ -129,6 +140,7 @@ def test_set_wins_over_the_file_and_is_shown_with_its_source(host):
     assert "5" in line and "--set" in line, line
 
 
+@pytest.mark.drivers("local")
 def test_environment_sets_nothing_else(host):
     """The environment gives only BATON_CONFIG and BATON_MODE: what executors get is no setting."""
     plain = host.run("config", "show").ok().out
@@ -137,6 +149,7 @@ def test_environment_sets_nothing_else(host):
     assert plain == loud
 
 
+@pytest.mark.drivers("local")
 def test_mode_with_a_bad_value_is_refused(host):
     """L-13: attended or unattended, nothing else."""
     done = host.publish(environment={"BATON_MODE": "sometimes"})
@@ -158,6 +171,7 @@ YAML_FAULTS = {
 }
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.parametrize("fault", sorted(YAML_FAULTS))
 def test_x33_yaml_is_refused_with_line_and_column(fresh, fault):
     """X33: alias, duplicate key, tag, two documents and the like: refused, with the place."""
@@ -171,6 +185,7 @@ def test_x33_yaml_is_refused_with_line_and_column(fresh, fault):
         assert "prefix" in done.out + done.err, "the nearest known key is named"
 
 
+@pytest.mark.drivers("local")
 def test_x33_alias_bomb_is_refused_at_once(fresh):
     path = os.path.join(fresh.dir, "bomb.yaml")
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"] + [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
@@ -180,6 +195,7 @@ def test_x33_alias_bomb_is_refused_at_once(fresh):
     assert done.status == 2 and done.took < 2, done
 
 
+@pytest.mark.drivers("local")
 def test_all_mistakes_are_reported_at_once(host):
     host.write({"alpha": host.service(roles=["owner", "reveiwer"], parallel=0)}, budget={"failures": -1})
     done = host.run("config", "check")
@@ -188,6 +204,7 @@ def test_all_mistakes_are_reported_at_once(host):
     assert "reveiwer" in text and "parallel" in text and "failures" in text, done
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.parametrize("name", ["a.b", "a_b", "x/y", "a" * 240, "ä", "..", "coordinator", "__consumer_offsets",
                                   "../x", "A", "a b", "a\u200b"])
 def test_d14_service_names_are_refused_in_the_configuration(fresh, name):
@@ -204,6 +221,7 @@ def test_doctor_is_content_with_a_good_host(host):
     assert host.run("doctor").status == 0
 
 
+@pytest.mark.drivers("local")
 def test_doctor_sees_what_a_worker_or_publisher_would_refuse(fresh):
     """A private key that is missing, or open to others; a trust folder that others may write: named, and what to do."""
     fresh.configure({"alpha": None})
@@ -227,26 +245,27 @@ def test_doctor_sees_what_a_worker_or_publisher_would_refuse(fresh):
 def test_b11_a_missing_topic_is_named_with_the_command_that_mends_it(host):
     """B11: a worker refuses to start without its topics and says what to do; so does doctor."""
     host.configure({"alpha": None, "beta": None, "gamma": None})
-    host.log.drop("baton.handoff.gamma")
+    host.log.drop(host.topic("handoff", "gamma"))
     worker = host.worker("gamma")
     assert worker.wait() == 8, worker.log
-    assert "baton.handoff.gamma" in worker.log and "baton topics apply" in worker.log, worker.log
+    assert host.topic("handoff", "gamma") in worker.log and "baton topics apply" in worker.log, worker.log
     doctor = host.run("doctor")
     assert doctor.status != 0 and "gamma" in doctor.out + doctor.err, doctor
 
 
 def test_topics_plan_then_apply_then_nothing_to_do(host):
     host.configure({"alpha": None, "beta": None, "gamma": None})
-    host.log.drop("baton.handoff.gamma")
+    host.log.drop(host.topic("handoff", "gamma"))
     plan = host.run("topics", "plan").ok()
-    assert "baton.handoff.gamma" in plan.out, plan
-    assert "baton.handoff.gamma" not in host.log.topics(), "plan changes nothing"
+    assert host.topic("handoff", "gamma") in plan.out, plan
+    assert host.topic("handoff", "gamma") not in host.log.topics(), "plan changes nothing"
     host.run("topics", "apply").ok()
-    assert "baton.handoff.gamma" in json.dumps(host.run("topics", "list", "--json").objects)
+    assert host.topic("handoff", "gamma") in json.dumps(host.run("topics", "list", "--json").objects)
     again = host.run("topics", "plan").ok()
-    assert "baton.handoff.gamma" not in again.out, again
+    assert host.topic("handoff", "gamma") not in again.out, again
 
 
+@pytest.mark.drivers("local")
 def test_keys_plan_shows_and_apply_makes(host):
     host.write({"alpha": None, "beta": None, "gamma": None})
     plan = host.run("keys", "plan").ok()
@@ -257,6 +276,7 @@ def test_keys_plan_shows_and_apply_makes(host):
     assert "gamma" in host.run("keys", "list").ok().out
 
 
+@pytest.mark.drivers("local")
 def test_a_command_on_a_full_or_closed_output_says_so(host):
     """Standard output that cannot be written is an error, not a success."""
     import subprocess

@@ -48,6 +48,7 @@ def test_payload_from_a_file_and_from_standard_input(host, tmp_path):
     assert set(seen) == {"t-1", "t-2"}
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.parametrize("role", ["", "Owner", "OWNER", " owner", "owner ", "human", "owner,reviewer", "reviewer\n",
                                   "own" * 100])
 def test_r23_a_role_that_is_none_is_refused(host, role):
@@ -57,12 +58,14 @@ def test_r23_a_role_that_is_none_is_refused(host, role):
     assert untouched(host)
 
 
+@pytest.mark.drivers("local")
 def test_r20_the_role_is_never_defaulted(host):
     done = host.run("publish", "--service", "alpha", "--task", "t-1", "--json")
     assert done.status == 2, done
     assert untouched(host)
 
 
+@pytest.mark.drivers("local")
 def test_an_unknown_service_is_refused(host):
     """unknown_service, exit 5; the error lists the services that there are."""
     done = host.publish("gamma", "owner", "t-1").refused("unknown_service", 5)
@@ -70,6 +73,7 @@ def test_an_unknown_service_is_refused(host):
     assert untouched(host)
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.parametrize("name", ["Alpha", "ALPHA", "alpha ", "alpha\u200b", "^alpha.*", "alpha,beta", "../alpha",
                                   "alpha\n", "\x1b[2J", "coordinator", "a.b", ""])
 def test_i11_a_service_is_matched_exactly(host, name):
@@ -80,6 +84,7 @@ def test_i11_a_service_is_matched_exactly(host, name):
     assert untouched(host)
 
 
+@pytest.mark.drivers("local")
 def test_r06_a_worker_serves_one_service_by_name(host):
     """R-06: no pattern, no list, no second service."""
     for name in ("^baton.*", "alpha,beta", "*", ""):
@@ -91,6 +96,7 @@ def test_r06_a_worker_serves_one_service_by_name(host):
     assert done.status == 2, done
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.parametrize("task", ["", "a b", "a\nb", "ä", "x" * 65, "\x1b[2J", "a\u202e"])
 def test_task_ids_have_a_grammar(host, task):
     done = host.publish("alpha", "owner", task)
@@ -99,6 +105,7 @@ def test_task_ids_have_a_grammar(host, task):
     assert untouched(host)
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.parametrize("options", [["--rev", "-1"], ["--rev", "2147483648"], ["--rev", "x"], ["--key", "a b"],
                                      ["--key", "k" * 201], ["--intent", "Review it"], ["--summary", ""],
                                      ["--summary", "x" * 4097], ["--timeout", "-1"], ["--payload", "/nowhere/file"]])
@@ -129,6 +136,7 @@ def test_c11_every_size_below_the_limit_passes(host, over):
     assert host.log.records(host.topic("dlq"))
 
 
+@pytest.mark.drivers("local")
 def test_c14_nul_and_invalid_utf8_in_a_summary_are_refused(host):
     """C14: rejected with a clear reason, never cut."""
     import subprocess
@@ -141,6 +149,7 @@ def test_c14_nul_and_invalid_utf8_in_a_summary_are_refused(host):
     assert untouched(host)
 
 
+@pytest.mark.drivers("local")
 def test_a_log_that_is_not_there(host):
     """service_unavailable, exit 8, and no new log is made."""
     path = os.path.join(host.dir, "data", "log.db")
@@ -152,6 +161,7 @@ def test_a_log_that_is_not_there(host):
     assert not os.path.exists(path)
 
 
+@pytest.mark.drivers("local")
 def test_no_key_is_unauthenticated(host):
     """unauthenticated, exit 4, with the command that makes a key."""
     os.rename(os.path.join(host.dir, "keys", host.identity + ".pem"), os.path.join(host.dir, "away.pem"))
@@ -160,6 +170,7 @@ def test_no_key_is_unauthenticated(host):
     assert untouched(host)
 
 
+@pytest.mark.drivers("local")
 def test_x6_no_right_is_not_permitted(host):
     """X6 at the publisher: an identity without the right for role or service publishes nothing."""
     host.principal("ci", "kind: program\ncreate: {alpha: [owner]}\n")
@@ -170,6 +181,7 @@ def test_x6_no_right_is_not_permitted(host):
     host.publish("alpha", "owner", "t-1", *words).ok()
 
 
+@pytest.mark.drivers("local")
 def test_x30_an_unsafe_key_is_refused_before_anything_else(host):
     """X30: group or others may read it, it is no file, or trust can be written by others."""
     path = os.path.join(host.dir, "keys", host.identity + ".pem")
@@ -206,6 +218,7 @@ def test_x30_an_unsafe_key_is_refused_before_anything_else(host):
     host.publish("alpha", "owner", "t-1").ok()
 
 
+@pytest.mark.drivers("local")
 def test_x30_a_key_id_that_is_not_its_name_is_reported(host):
     key = proof.Key.new()
     with open(os.path.join(host.dir, "trust", f"alpha.{'0' * 16}.pem"), "wb") as file:

@@ -69,7 +69,7 @@ def test_r04_other_services_see_nothing(host):
     assert host.calls(fake_service="beta") == []
     keys = [record.key for record in host.log.records(host.topic("turns", "beta"))]
     assert all(key.startswith(b"~") for key in keys), keys
-    assert not host.log.committed("baton.worker.beta", host.topic("handoff", "alpha"))
+    assert not host.log.committed(host.group("beta"), host.topic("handoff", "alpha"))
     assert not host.log.records(host.topic("dlq", "beta"))
 
 
@@ -206,7 +206,7 @@ def test_offsets_pass_what_is_taken_and_the_owner_trims(host):
         host.published("alpha", "owner", f"t-{n}")
     host.drain()
     topic = host.topic("handoff")
-    committed = host.log.committed("baton.worker.alpha", topic)
+    committed = host.log.committed(host.group("alpha"), topic)
     for partition, (_, end) in host.log.ends(topic).items():
         assert committed.get(partition, 0) == end, (partition, committed, end)
 

@@ -188,8 +188,8 @@ def test_a09_one_that_always_fails_holds_nothing_up(host):
     states = [host.show(turn)["state"] for turn in turns]
     assert states == ["parked" if n == 5 else "completed" for n in range(20)]
     topic = host.topic("handoff")
-    assert host.log.committed("baton.worker.alpha", topic) == \
-        {no: end for no, (_, end) in host.log.ends(topic).items() if no in host.log.committed("baton.worker.alpha", topic)}
+    assert host.log.committed(host.group("alpha"), topic) == \
+        {no: end for no, (_, end) in host.log.ends(topic).items() if no in host.log.committed(host.group("alpha"), topic)}
 
 
 # ---- deadlines, trees, floods ----

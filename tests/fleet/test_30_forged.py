@@ -242,6 +242,7 @@ def test_x12_sent_again(host, watch):
     again.refused(host.handoff(host.turn(task="t-later")), "handoff_expired", at=time.time() + 8 * DAY)
 
 
+@pytest.mark.drivers("local")
 def test_e22_a_handoff_that_waited_for_its_service_is_taken(host):
     """What counts is when it was appended: a week in the topic does no harm."""
     record = host.handoff(host.turn(created=-20 * DAY))

@@ -40,6 +40,7 @@ def waiting(host):
     return host, turn
 
 
+@pytest.mark.drivers("local")
 def test_r24_the_role_cannot_be_updated_with_plain_sqlite3(waiting):
     """R-24: a trigger refuses it, whoever tries; for every table that holds a role."""
     host, turn = waiting
@@ -54,6 +55,7 @@ def test_r24_the_role_cannot_be_updated_with_plain_sqlite3(waiting):
     assert host.ends(turn, "completed")["role"] == "reviewer"
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.parametrize("column, value", [("task_id", "'t-2'"), ("origin", "'mallory'"), ("task_rev", "9"), ("epoch", "9"),
                                            ("content", "'00'"), ("turn_id", "'0'")])
 def test_identity_columns_cannot_be_updated(waiting, column, value):
@@ -67,6 +69,7 @@ def test_identity_columns_cannot_be_updated(waiting, column, value):
         assert done.returncode != 0, (table, column, done)
 
 
+@pytest.mark.drivers("local")
 def test_r12_a_second_live_attempt_cannot_be_inserted(waiting):
     """R-12: at most one live attempt for each turn is a UNIQUE index."""
     host, turn = waiting
@@ -178,6 +181,7 @@ def test_x19_a_parked_turn_edited_and_replayed(host):
     assert len(host.calls()) == 1
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.parametrize("object_sql", [
     "CREATE TRIGGER planted AFTER INSERT ON {table} BEGIN SELECT 1; END",
     "CREATE VIEW planted AS SELECT 1",
@@ -198,12 +202,14 @@ def test_x20_planted_objects_are_refused_at_open(waiting, object_sql):
     host.ends(turn, "completed")
 
 
+@pytest.mark.drivers("local")
 def test_x20_a_log_with_a_planted_trigger_takes_no_publish(host):
     path = os.path.join(host.dir, "data", "log.db")
     assert sqlite(path, "CREATE TRIGGER planted AFTER INSERT ON record BEGIN SELECT 1; END").returncode == 0
     host.publish("alpha", "owner", "t-1").refused("store_failed", 8)
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.parametrize("what", ["foreign", "newer", "garbage", "empty"])
 def test_a_store_that_is_not_ours_is_refused(waiting, what):
     """Another application's file, a newer schema, no database at all: refused, not overwritten."""
@@ -236,11 +242,13 @@ def test_a_store_that_is_not_ours_is_refused(waiting, what):
         assert file.read() == before
 
 
+@pytest.mark.drivers("local")
 def test_stores_are_their_owners_only(waiting):
     host, _ = waiting
     assert mode(store_of(host)) == 0o600
 
 
+@pytest.mark.drivers("local")
 def test_store_check_and_backup(waiting, tmp_path):
     """`baton store check` finds nothing in a good store; `backup` makes a file that passes it."""
     host, _ = waiting
@@ -255,6 +263,7 @@ def test_store_check_and_backup(waiting, tmp_path):
     assert mode(path) == 0o600
 
 
+@pytest.mark.drivers("local")
 def test_refusals_touch_neither_log_nor_store(waiting):
     """L-10: whatever is refused leaves both files as they were."""
     host, turn = waiting

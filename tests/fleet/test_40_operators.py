@@ -64,7 +64,7 @@ def test_d19_replaying_twice_is_one_replay(host):
 
 def test_d19_the_same_control_record_twice_is_one_replay(host):
     turn, _ = park(host)
-    record = proof.control("baton", host.fleet, host.key(host.identity), "alpha", "replay", turn, attempt=1)
+    record = proof.control(host.prefix, host.fleet, host.key(host.identity), "alpha", "replay", turn, attempt=1)
     for _ in range(3):
         host.log.append(record)
     host.ends(turn, "completed")
@@ -172,11 +172,11 @@ def test_d02_a_dead_letter_that_cannot_be_written(host):
             others.append(record.key.decode())
     for turn in others:
         host.ends(turn, "completed", 40)
-    assert host.log.committed("baton.worker.alpha", host.topic("handoff")).get(partition, 0) <= offset
+    assert host.log.committed(host.group("alpha"), host.topic("handoff")).get(partition, 0) <= offset
     assert host.workers[0].alive and topic in host.workers[0].log, host.workers[0].log[-2000:]
     host.run("topics", "apply").ok()
     wait_until(lambda: host.log.records(topic), 45, "the letter, once its topic is there again")
-    wait_until(lambda: host.log.committed("baton.worker.alpha", host.topic("handoff"))[partition] > offset, what="the offset to pass")
+    wait_until(lambda: host.log.committed(host.group("alpha"), host.topic("handoff"))[partition] > offset, what="the offset to pass")
 
 
 # ---- cancel ----
@@ -222,7 +222,7 @@ def test_cancel_before_its_handoff(host):
     members = host.turn()
     key = host.key(host.identity)
     host.worker("alpha")
-    host.log.append(proof.control("baton", host.fleet, key, "alpha", "cancel", members["turn_id"], reason="changed my mind"))
+    host.log.append(proof.control(host.prefix, host.fleet, key, "alpha", "cancel", members["turn_id"], reason="changed my mind"))
     topic = host.topic("turns")
     wait_until(lambda: any(one.key.startswith(b"~cancel.") for one in host.log.records(topic)), what="the note")
     host.log.append(host.handoff(members))
@@ -235,7 +235,7 @@ def test_rule_28_a_cancel_by_who_may_not_is_dropped(host):
     key = host.principal("mallory", "kind: program\ncreate: {alpha: [owner]}\n")
     members = host.turn(role="reviewer")
     host.worker("alpha")
-    host.log.append(proof.control("baton", host.fleet, key, "alpha", "cancel", members["turn_id"], reason="because"))
+    host.log.append(proof.control(host.prefix, host.fleet, key, "alpha", "cancel", members["turn_id"], reason="because"))
     time.sleep(0.3 * SLOW)
     host.log.append(host.handoff(members))
     assert host.ends(members["turn_id"], "completed")["role"] == "reviewer"
@@ -297,8 +297,8 @@ def test_x21_cancel_and_replay_by_who_may_not(running, who, code):
     key = {"stranger": proof.Key.new, "service": lambda: host.key("alpha"), "other service": lambda: host.key("beta"),
            "operator of beta": lambda: host.principal("bob", "kind: person\noperate: [beta]\n")}.get(
                who, lambda: host.key(host.identity))()
-    records = [proof.control("baton", host.fleet, key, "alpha", "cancel", turn, reason="because"),
-               proof.control("baton", host.fleet, key, "alpha", "replay", parked, attempt=1)]
+    records = [proof.control(host.prefix, host.fleet, key, "alpha", "cancel", turn, reason="because"),
+               proof.control(host.prefix, host.fleet, key, "alpha", "replay", parked, attempt=1)]
     for record in records:
         if who == "unsigned":
             record.headers = []
@@ -323,7 +323,7 @@ def test_x22_old_control_records_have_no_effect(host):
     """X22: a replay and a cancel that were obeyed once are nothing the second time."""
     turn, _ = park(host, "reviewer")
     key = host.key(host.identity)
-    replay = proof.control("baton", host.fleet, key, "alpha", "replay", turn, attempt=1)
+    replay = proof.control(host.prefix, host.fleet, key, "alpha", "replay", turn, attempt=1)
     host.plan(default=[{"class": "bad_request"}])
     host.log.append(replay)
     host.called(2)
@@ -331,7 +331,7 @@ def test_x22_old_control_records_have_no_effect(host):
     host.log.append(replay)  # names attempt 1, the turn is parked at 2
     host.ends(host.published("alpha", "owner", "t-marker"), "parked")
     assert host.state(turn) == "parked" and len(host.calls(turn=turn)) == 2
-    cancel = proof.control("baton", host.fleet, key, "alpha", "cancel", turn, reason="enough")
+    cancel = proof.control(host.prefix, host.fleet, key, "alpha", "cancel", turn, reason="enough")
     host.log.append(cancel)
     host.ends(turn, "cancelled")
     host.log.append(cancel)
@@ -346,7 +346,7 @@ def test_x23_reports_without_the_token(running, what):
     """X23: a report for an attempt not claimed, with an old token, or by another service changes nothing."""
     host, turn, _ = running
     key = host.key("beta" if what == "other service" else "alpha")
-    record = proof.control("baton", host.fleet, key, "alpha", "report", turn, attempt=2 if what == "not claimed" else 1,
+    record = proof.control(host.prefix, host.fleet, key, "alpha", "report", turn, attempt=2 if what == "not claimed" else 1,
                            boot="0" * 32, result={"verdict": "approve", "summary": "forged"})
     host.log.append(record)
     time.sleep(0.5 * SLOW)
@@ -366,7 +366,7 @@ def test_x22_renewals_of_a_dead_holder_in_a_loop(host):
     started = time.monotonic()
     seq = 0
     key = host.key("alpha")
-    renew = proof.control("baton", host.fleet, key, "alpha", "renew", turn, attempt=1, boot=record["lease"]["boot"], seq=1)
+    renew = proof.control(host.prefix, host.fleet, key, "alpha", "renew", turn, attempt=1, boot=record["lease"]["boot"], seq=1)
     while host.state(turn) != "completed":
         host.log.append(renew)  # always the same one
         seq += 1

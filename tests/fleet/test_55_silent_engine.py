@@ -9,7 +9,7 @@ def test_rule_26_a_blocked_engine_keeps_its_attempts(fresh):
     """The store is locked by somebody else, so the engine hears of nothing; the other worker takes the partitions
     after a session, sees the renewals of a thread beside the engine, and declares nothing lost."""
     host = fresh.configure({"alpha": fresh.service(parallel=4, deadline="2m")},
-                           local={"path": "data/log.db", "session": "2s", "heartbeat": "500ms"},
+                           session="2s", heartbeat="500ms",
                            lease="4s", lease_grace="1s")
     host.plan(default=[{"sleep": 6 + 2 * SLOW}], tasks={"t-2": [{}]})
     first = host.worker("alpha", "w1")

@@ -152,7 +152,7 @@ def test_control_records_that_are_none(host, watch, kind):
     turn = host.published()
     host.ends(turn, "completed")
     again = Watch(host)
-    record = proof.control("baton", host.fleet, host.key(host.identity), "alpha", kind, turn, reason="x")
+    record = proof.control(host.prefix, host.fleet, host.key(host.identity), "alpha", kind, turn, reason="x")
     again.refused(record, "invalid_envelope")
 
 
@@ -161,7 +161,7 @@ def test_control_records_with_unknown_fields_or_bad_json(host, watch):
     host.ends(turn, "completed")
     key = host.key(host.identity)
     again = Watch(host)
-    again.refused(proof.control("baton", host.fleet, key, "alpha", "cancel", turn, reason="x", role="owner"),
+    again.refused(proof.control(host.prefix, host.fleet, key, "alpha", "cancel", turn, reason="x", role="owner"),
                   ("invalid_envelope", "unsupported_field"))
     value = b'{"version":1,"kind":"cancel","kind":"replay"}'
     again.refused(proof.Record(host.topic("control"), turn.encode(), value,

@@ -58,6 +58,7 @@ def test_a_reviewer_approves_what_holds(example):
     assert (verdict, result["items"]) == ("approve", [])
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.parametrize("patch, verdict", [
     (patch_of("fix-2.diff").replace(b" #include <ctype.h>", b" #include <other.h>"), "changes"),  # does not apply
     (b"--- a/../../x\n+++ b/../../x\n@@ -0,0 +1 @@\n+x\n", "changes"),
@@ -113,6 +114,7 @@ def page(name):
         return file.read()
 
 
+@pytest.mark.drivers("local")
 def test_the_example_of_topics_md_is_what_the_command_prints(host):
     host.write({"alpha": None, "beta": None, "lint": host.service(roles=["reviewer"])})
     shown = re.search(r"\$ baton topics plan\n(.*?)\n\$ ", page("topics/TOPICS.md"), re.S).group(1)
@@ -120,6 +122,7 @@ def test_the_example_of_topics_md_is_what_the_command_prints(host):
     assert printed == shown.splitlines()
 
 
+@pytest.mark.drivers("local")
 def test_the_executor_of_the_readme_works(fresh):
     script = re.search(r"```sh\n(#!/bin/sh\n.*?)```", page("README.md"), re.S).group(1)
     path = os.path.join(fresh.dir, "executor")
@@ -144,6 +147,7 @@ def test_the_readme_names_files_that_exist():
     assert not missing
 
 
+@pytest.mark.drivers("local")
 def test_the_commands_of_the_readme_exist(fresh):
     verbs = set(re.findall(r"\bbaton ((?:init|config|keys|topics|publish|worker|turns|services|dlq|doctor|store|bench)"
                            r"(?: (?:show|list|replay|pause|cancel|check|apply))?)\b", page("README.md")))

@@ -144,6 +144,7 @@ def test_s11_the_log_has_no_prompt(host):
     assert "Canary-Summary-11" not in worker.log and "Canary-Payload-12" not in worker.log
 
 
+@pytest.mark.drivers("local")
 def test_config_show_names_secrets_and_does_not_print_them(fresh):
     path = os.path.join(fresh.dir, "token")
     with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:

@@ -146,6 +146,7 @@ def test_f04_a_full_disk_below_the_store(small_disk, fresh):
     assert {call["turn"] for call in host.calls()} == {first, *turns}
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.heavy
 def test_f04_a_full_disk_below_the_log(small_disk, fresh):
     """A publisher is told disk_full or publish_failed, exit 8; nothing is half done; later it works."""
@@ -168,6 +169,7 @@ def test_f04_a_full_disk_below_the_log(small_disk, fresh):
     assert worker.alive
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.heavy
 def test_f02_writes_wait_while_somebody_reads_for_long(host):
     """F02: a long read transaction on the log and a backup of the store lose nothing."""
@@ -182,6 +184,7 @@ def test_f02_writes_wait_while_somebody_reads_for_long(host):
     assert len(host.calls()) == 30
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.heavy
 def test_a_writer_that_holds_the_log_delays_and_does_not_break(host):
     """F01: a lock held for two seconds by a foreign process: publishers and workers wait."""
@@ -200,6 +203,7 @@ def test_a_writer_that_holds_the_log_delays_and_does_not_break(host):
     assert worker.alive
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.heavy
 def test_a_log_file_from_elsewhere_is_another_cluster(host):
     """A checkpoint of another log is not believed: the image is read anew."""
@@ -224,9 +228,9 @@ def test_two_fleets_side_by_side_do_not_meet(host, tmp_path):
     from host import Host
     folder = tmp_path / "other"
     folder.mkdir()
-    other = Host(str(folder)).configure({"alpha": None})
+    other = Host(str(folder), host.driver).configure({"alpha": None})
     try:
-        record = other.handoff(other.turn())
+        record = other.handoff(other.turn()).copy(topic=host.topic("handoff"))
         for name in os.listdir(os.path.join(other.dir, "trust")):
             if name.endswith(".pem") and name.startswith(other.identity):
                 key = proof.Key.load(os.path.join(other.dir, "keys", other.identity + ".pem"))

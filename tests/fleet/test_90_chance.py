@@ -300,6 +300,7 @@ class Storm:
         print(dict(counts), len(host.calls()), "calls", len(self.done), "events")
 
 
+@pytest.mark.drivers("local")
 @pytest.mark.heavy
 @pytest.mark.seconds(400)
 @pytest.mark.parametrize("seconds", [10, pytest.param(90, marks=pytest.mark.long)])

@@ -1,18 +1,22 @@
 """A host under test: a fresh folder made by `baton init`, its configuration, verbs and workers.
 
+On the local log it is alone with its file; on Kafka it has a prefix of its own on the run's broker.
 Everything a test asserts on is what a user can see: exit statuses, --json, records in topics, rows in
 stores, and the calls that the fake executor noted.
 """
 import json
 import os
 import re
+import secrets
 import signal
 import stat
 import subprocess
 import time
 
+import broker
 import proof
 import yamlout
+from kafkalog import KafkaLog
 from locallog import LocalLog
 
 LIB = os.path.dirname(os.path.abspath(__file__))
@@ -134,7 +138,10 @@ class Worker:
 
 
 class Host:
-    def __init__(self, folder):
+    def __init__(self, folder, driver="local"):
+        self.driver = driver
+        self.prefix = "baton" if driver == "local" else "t" + secrets.token_hex(4)
+        self.brokers = None if driver == "local" else broker.shared().brokers
         self.dir = os.path.join(folder, "host")
         self.logs = os.path.join(folder, "logs")
         self.fake = os.path.join(folder, "fake")
@@ -156,7 +163,6 @@ class Host:
         self.identity = re.search(r"^identity:\s*\"?([\w.-]+)", self.first_configuration, re.M).group(1)
         with open(os.path.join(self.dir, "trust", "fleet.yaml"), encoding="utf-8") as file:
             self.fleet = re.search(r"fleet:\s*\"?([\w.-]+)", file.read()).group(1)
-        self.prefix = "baton"
         self.plan(default=[{}])
 
     # ---- configuration ----
@@ -171,14 +177,22 @@ class Host:
         settings.update(more)
         return settings
 
-    def write(self, services=None, **settings):
+    def log_settings(self, session=None, heartbeat=None, partitions=None):
+        """What baton.yaml says of the log: sessions as short as the log can keep, where none is asked for."""
+        more = {"partitions": partitions, "session": session, "heartbeat": heartbeat}
+        if self.driver == "local":
+            return {"log": "local", "local": {"path": "data/log.db", **{name: value for name, value in more.items() if value}}}
+        least = {"partitions": 4, "session": f"{int(1500 * SLOW)}ms", "heartbeat": "300ms"}
+        return {"log": "kafka", "kafka": {"brokers": [self.brokers], **{name: value or least[name] for name, value in more.items()}}}
+
+    def write(self, services=None, session=None, heartbeat=None, partitions=None, **settings):
         """Writes baton.yaml. Services is {name: None or what service() gave}."""
         services = {name: made or self.service() for name, made in (services or {"alpha": None}).items()}
         for name, made in services.items():
             if "env" in made["executor"]:
                 made["executor"]["env"]["FAKE_SERVICE"] = {"value": name}
         self.settings = {
-            "version": 1, "prefix": self.prefix, "log": "local", "local": {"path": "data/log.db"},
+            "version": 1, "prefix": self.prefix, **self.log_settings(session, heartbeat, partitions),
             "state_dir": "data", "identity": self.identity, "keys": "keys", "trust": "trust",
             "services": services,
             "retry": {"first": "100ms", "factor": 2, "max": "1s", "jitter": 0.1, "each_service": 3, "max_wait": "15m"},
@@ -295,7 +309,12 @@ class Host:
 
     @property
     def log(self):
+        if self.driver == "kafka":
+            return KafkaLog(self.brokers, self.prefix)
         return LocalLog(os.path.join(self.dir, "data", "log.db"))
+
+    def group(self, service="alpha"):
+        return f"{self.prefix}.worker.{service}"
 
     def topic(self, kind, service="alpha"):
         if kind == "dlq":
@@ -363,6 +382,19 @@ class Host:
 
     def finish(self):
         """Stops what runs and checks what holds at the end of every test (RULES S5)."""
+        try:
+            self.end_workers()
+            self.check_calls()
+            if not self.tampered and self.has_topics():
+                self.check_topics()
+        finally:
+            if self.driver == "kafka":
+                self.log.drop(*self.log.topics())
+
+    def has_topics(self):
+        return self.driver == "kafka" or os.path.exists(self.log.path)
+
+    def end_workers(self):
         for worker in self.workers:
             if worker.alive:
                 worker.process.send_signal(signal.SIGCONT)
@@ -381,9 +413,6 @@ class Host:
             for pid in self.processes():
                 os.kill(pid, signal.SIGKILL)
         assert not stuck, f"did not stop within 10 s: {stuck}\n{self.all_logs()}"
-        self.check_calls()
-        if not self.tampered and os.path.exists(self.log.path):
-            self.check_topics()
 
     def describe(self):
         names = []
@@ -400,9 +429,10 @@ class Host:
         roles, ends = {}, {}
         log = self.log
         for topic in log.topics():
-            for record in log.records(topic):
-                if not record.value or not topic.startswith((f"{self.prefix}.turns.", f"{self.prefix}.outcomes")) or \
-                        record.key.startswith(b"~"):
+            if not topic.startswith((f"{self.prefix}.turns.", f"{self.prefix}.outcomes")):
+                continue
+            for record in log.records(topic, every=True):
+                if not record.value or record.key.startswith(b"~"):
                     continue
                 state = record.json()
                 if state.get("role"):

@@ -58,8 +58,8 @@ class LocalLog:
     def partitions(self, topic):
         return self.query("SELECT partitions FROM topic WHERE name = ?", topic)[0]["partitions"]
 
-    def records(self, topic):
-        """Every record of a topic, by partition and offset; notes (keys that begin with ~) too."""
+    def records(self, topic, every=False):  # every: this log keeps only the newest of a key anyway
+        """The records of a topic, by partition and offset; notes (keys that begin with ~) too."""
         rows = self.query("SELECT part.no, record.* FROM topic JOIN part ON part.topic = topic.id "
                           "JOIN record ON record.id >= part.id << 40 AND record.id < (part.id + 1) << 40 "
                           "WHERE topic.name = ? ORDER BY record.id", topic)
@@ -109,8 +109,12 @@ class LocalLog:
             with open(bell, "r+b") as file:
                 file.write(b"!")
 
-    def drop(self, topic):
-        """Deletes a topic, as an operator's mistake could."""
+    def drop(self, *topics):
+        """Deletes topics, as an operator's mistake could."""
+        for topic in topics:
+            self.drop_one(topic)
+
+    def drop_one(self, topic):
         self.execute(("DELETE FROM record WHERE id >> 40 IN (SELECT part.id FROM part JOIN topic ON topic.id = part.topic "
                       "WHERE topic.name = ?)", (topic,)),
                      ("DELETE FROM committed WHERE part IN (SELECT part.id FROM part JOIN topic ON topic.id = part.topic "
