@@ -175,6 +175,7 @@ static void fill(struct config_loading *loading, const struct config_value *v)
     c->retry.jitter = v[KEY_retry_jitter].real;
     c->retry.each_service = (int)v[KEY_retry_each_service].number;
     c->retry.max_wait_ms = v[KEY_retry_max_wait].number;
+    c->retry.rest_ms = v[KEY_retry_rest].number;
     c->circuit.after = (int)v[KEY_circuit_after].number;
     c->circuit.for_ms = v[KEY_circuit_for].number;
     c->circuit.probe_ms = v[KEY_circuit_probe].number;

@@ -153,6 +153,7 @@ struct config {
         double jitter;
         int each_service;
         int64_t max_wait_ms;
+        int64_t rest_ms;
     } retry;
     struct config_actions on_failure[FAILURE_COUNT];
     struct {
