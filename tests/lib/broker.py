@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -108,3 +109,7 @@ def end_shared():
     """At the end of the pytest that was called: sooner than its watch would notice."""
     if os.getpid() == owner_of_run() and os.path.exists(folder_of_run()):
         Broker(folder_of_run()).delete()
+
+
+if __name__ == "__main__":  # tests/run: broker.py FOLDER OWNER
+    print(Broker(sys.argv[1], int(sys.argv[2])).start().brokers)
