@@ -109,8 +109,7 @@ void dead_letter_rejected(struct worker *w, const struct log_record *record, bat
               D_INT("offset", record->offset), D_CODE("code", code), D_TEXT("note", note));
 }
 
-/* The newest attempts as JSON, bounded. */
-static void write_attempts(const struct turn_record *record, struct buf *out)
+void attempts_write(const struct turn_record *record, struct buf *out)
 {
     size_t first = record->n_attempts > ATTEMPTS_TOLD ? record->n_attempts - ATTEMPTS_TOLD : 0;
     do {
@@ -164,7 +163,7 @@ void dead_letter_parked(struct worker *w, const struct turn_record *record,
     if (newest != NULL && newest->has_class) {
         add_text(&letter, DEAD_LETTER_CLASS, failure_word(newest->class));
     }
-    write_attempts(record, &attempts);
+    attempts_write(record, &attempts);
     add_header(&letter, DEAD_LETTER_ATTEMPTS, attempts.data, attempts.len);
     const struct log_record original = {
         .partition = LOG_PARTITION_BY_KEY,

@@ -1,8 +1,9 @@
 /*
- * What follows a failure: the first possible action of the class's list, as data.
- * Pure: no clock, no store, no log; the draw of the jitter is given.
+ * What follows a failure: the first possible action of the class's list, as data; and how a first
+ * attempt begins while credential profiles rest.
+ * Pure: no clock, no store, no log; what can be had and the draw of the jitter are given.
  *
- * In: worker/settle.c
+ * In: worker/settle.c, worker/claim.c
  */
 #include "worker/internal.h"
 
@@ -54,13 +55,14 @@ static bool tried(const struct turn_record *record, const char *profile)
     return false;
 }
 
-/* The next profile in the order of the configuration that this series has not had, or NULL. */
+/* The next profile in the order of the configuration that this series has not had and that does not
+ * rest, or NULL. */
 static const char *next_profile(const struct config_service *service,
-                                const struct turn_record *record, const char *now)
+                                const struct turn_record *record, unsigned resting, const char *now)
 {
     for (size_t i = 0; i < service->n_profiles; i++) {
         const char *name = service->profiles[i].name.s;
-        if (strcmp(name, now) != 0 && !tried(record, name)) {
+        if (strcmp(name, now) != 0 && !tried(record, name) && (resting & (1u << i)) == 0) {
             return name;
         }
     }
@@ -91,14 +93,15 @@ static baton_code park_code(enum failure class)
 
 struct next_step failure_next(const struct config *config, const struct config_service *service,
                               const struct turn_record *record, enum failure class,
-                              int64_t retry_after_ms, double draw)
+                              int64_t retry_after_ms, const struct chances *chances, double draw)
 {
     const struct series series = series_of(service, record);
     const struct config_actions *actions = &config->on_failure[class];
     const struct backoff backoff = {config->retry.first_ms, config->retry.factor,
                                     config->retry.max_ms, config->retry.jitter};
     const bool loss = failure_counts_in(class) == COUNTER_losses;
-    struct next_step step = {NEXT_park, 0, series.profile, park_code(class)};
+    struct next_step step = {
+        .kind = NEXT_park, .profile = series.profile, .code = park_code(class)};
 
     if (!budget_left(config, record, &step.code)) {
         return step;
@@ -118,15 +121,20 @@ struct next_step failure_next(const struct config *config, const struct config_s
             }
             return step;
         case ACTION_rotate:
-            profile = next_profile(service, record, series.profile);
+            profile = next_profile(service, record, chances->resting, series.profile);
             if (profile == NULL || record->n_tried >= TURN_TRIED_MAX) {
                 break;
             }
             step.kind = NEXT_rotate;
             step.profile = profile;
             return step;
-        case ACTION_delegate: /* no other service can be had */
-            break;
+        case ACTION_delegate:
+            if (chances->delegate_to == NULL) {
+                break;
+            }
+            step.kind = NEXT_delegate;
+            step.to = chances->delegate_to;
+            return step;
         case ACTION_park:
         case ACTION_COUNT:
             return step;
@@ -141,7 +149,7 @@ struct next_step uncounted_next(const struct config *config, const struct turn_r
     const struct backoff backoff = {config->retry.first_ms, config->retry.factor,
                                     config->retry.max_ms, config->retry.jitter};
     const struct attempt *newest = &record->attempts[record->n_attempts - 1];
-    struct next_step step = {NEXT_retry, 0, newest->profile.s, BATON_OK};
+    struct next_step step = {.kind = NEXT_retry, .profile = newest->profile.s};
     int in_a_row = 0;
 
     if (record->attempt >= config->budget.attempts) {
@@ -156,6 +164,41 @@ struct next_step uncounted_next(const struct config *config, const struct turn_r
             in_a_row++;
         }
         step.delay_ms = backoff_delay_drawn_ms(&backoff, in_a_row > 0 ? in_a_row : 1, 0, draw);
+    }
+    return step;
+}
+
+struct next_step first_next(const struct config *config, const struct config_service *service,
+                            const struct chances *chances, const struct all_rest *rest, bool waited)
+{
+    for (size_t i = 0; i < service->n_profiles; i++) {
+        if ((chances->resting & (1u << i)) == 0) {
+            return (struct next_step){.kind = NEXT_start, .profile = service->profiles[i].name.s};
+        }
+    }
+    const struct config_actions *actions = &config->on_failure[rest->class];
+    struct next_step step = {.kind = NEXT_start, .profile = rest->profile};
+    for (size_t i = 0; i < actions->count; i++) {
+        switch (actions->list[i]) {
+        case ACTION_retry: /* the time is known, so there is nothing to try before it */
+            if (!waited && rest->named && rest->wait_ms <= config->retry.max_wait_ms) {
+                step.kind = NEXT_retry;
+                step.delay_ms = rest->wait_ms;
+                return step;
+            }
+            break;
+        case ACTION_delegate:
+            if (chances->delegate_to != NULL) {
+                step.kind = NEXT_delegate;
+                step.to = chances->delegate_to;
+                return step;
+            }
+            break;
+        case ACTION_rotate:
+        case ACTION_park:
+        case ACTION_COUNT:
+            break;
+        }
     }
     return step;
 }

@@ -183,25 +183,90 @@ bool settle_lost(struct worker *w, int32_t partition, struct turn_record *take_r
 void settle_park(struct worker *w, int32_t partition, struct turn_record *take_record, bool birth,
                  baton_code code, const char *note, const struct log_record *source);
 
-enum next_kind { NEXT_retry, NEXT_rotate, NEXT_park };
+enum next_kind { NEXT_start, NEXT_retry, NEXT_rotate, NEXT_delegate, NEXT_park };
 struct next_step {
     enum next_kind kind;
     int64_t delay_ms;    /* retry */
-    const char *profile; /* retry, rotate: of the next attempt */
+    const char *profile; /* start, retry, rotate: of the next attempt */
+    const char *to;      /* delegate: the service; the caller's */
     baton_code code;     /* park: why */
+};
+/* What can be had beside what record and configuration say: whoever decides has looked. */
+struct chances {
+    const char *delegate_to; /* where the turn could go on now; NULL: nowhere */
+    unsigned resting;        /* bit i: profile i of the service rests */
 };
 /* What follows a failure: the first possible action of the class's list. Pure. */
 struct next_step failure_next(const struct config *config, const struct config_service *service,
                               const struct turn_record *record, enum failure class,
-                              int64_t retry_after_ms, double draw);
+                              int64_t retry_after_ms, const struct chances *chances, double draw);
 /*
  * What follows an attempt that counts in no budget but the attempts': a clean stop ended it, or it provably
  * never started. The same again; ever later, while nothing starts. Pure.
  */
 struct next_step uncounted_next(const struct config *config, const struct turn_record *record,
                                 enum failure class, double draw);
+/* Why and for how long all profiles of a service rest. */
+struct all_rest {
+    enum failure class;  /* of the one that is up first */
+    int64_t wait_ms;     /* until then */
+    bool named;          /* the provider named that time */
+    const char *profile; /* that one */
+};
+/*
+ * How the first attempt of a series begins: with the first profile that does not rest. While all of
+ * them rest: what the list of the class says, but where it comes to park a try costs nothing more.
+ * waited: it has waited already, and is not made to wait again. Pure.
+ */
+struct next_step first_next(const struct config *config, const struct config_service *service,
+                            const struct chances *chances, const struct all_rest *rest,
+                            bool waited);
 
-/* ---- operate.c, lease/owner.c ---- */
+/* ---- rest.c: credential profiles that the provider has refused ---- */
+
+/* An attempt has ended here: its profile rests, or is up again. */
+void rest_note(struct worker *w, const char *profile, bool failed, enum failure class,
+               int64_t retry_after_ms);
+/* What a profile holds was changed: it is worth another try. */
+void rest_over(struct worker *w, size_t profile);
+/* Which profiles rest (bits). *ret_rest is set if all of them do. */
+unsigned rest_look(const struct worker *w, struct all_rest *ret_rest);
+
+/* ---- delegate.c: the turn goes on at another service ---- */
+
+/* A service that turns may be passed on to, whose topics were looked for. */
+struct target {
+    struct service_id service;
+    bool missing;            /* a topic of it was not there */
+    struct mono_ms asked_at; /* when that was found */
+};
+/* Looks for the topics of every service that turns may be passed on to, and tells which are not
+ * there. */
+baton_code delegate_open(struct worker *w, struct baton_error *err);
+/* Their topics, which the member opens; *ret_names and its names are the caller's. */
+bool delegate_topics(const struct worker *w, char ***ret_names, size_t *ret_count);
+/* The next service of the role's chain that this turn has not had and that can be had now, or NULL. */
+const char *delegate_target(struct worker *w, const struct turn_record *record);
+/* ok, or why this turn cannot be passed on to that service: not_permitted, or the code of its topic. */
+baton_code delegate_may(struct worker *w, const struct turn_record *record, const char *to,
+                        const char **ret_note);
+/* The pass by which the turn goes to that service as its next attempt; NULL: it cannot be made
+ * (logged). The caller frees it. */
+char *delegate_sign(struct worker *w, const struct turn_record *record, const char *to,
+                    enum failure class);
+/* The record becomes delegated, and the turn's bytes go to the service under its pass; told. */
+void delegate_put(struct worker *w, struct turn_record *record, const char *to, char *take_pass);
+
+/* ---- operate.c, replay.c, lease/owner.c ---- */
+
+/* A control record is taken without an effect but its answer. record: of the turn, or NULL. */
+void operate_answer(struct worker *w, const struct control *control,
+                    const struct turn_record *record, baton_code code);
+/* Who signed the record of an event. */
+const char *operate_actor(const struct engine_event *event);
+/* Decides about a replay of a turn that is known; takes record. */
+void replay_decide(struct worker *w, const struct engine_event *event,
+                   struct turn_record *take_record);
 
 /* Decides about a record of the control topic. */
 baton_code operate_record(struct worker *w, const struct engine_event *event,
@@ -294,6 +359,8 @@ void dead_letter_rejected(struct worker *w, const struct log_record *record, bat
  * before. */
 void dead_letter_parked(struct worker *w, const struct turn_record *record,
                         const struct log_record *source);
+/* The newest attempts as JSON: at most 16 of them, and 8 KiB. */
+void attempts_write(const struct turn_record *record, struct buf *out);
 /* Can outcomes (dead letters) be written, as far as is known? What needs one waits otherwise, the
  * rest goes on. */
 bool can_tell(const struct worker *w);
@@ -347,6 +414,13 @@ void round_moved(struct worker *w, const struct engine_event *event);
 /* ---- retention.c ---- */
 baton_code retention_tick(struct worker *w, struct baton_error *err);
 
+/* A credential profile that the provider has refused. */
+struct rest {
+    struct mono_ms until; /* 0: it does not rest */
+    enum failure class;
+    bool named; /* the provider named that time */
+};
+
 /* An end that has arrived and is not in the store yet. */
 struct arrived {
     struct recorded_end end;
@@ -380,6 +454,9 @@ struct worker {
     struct mono_ms trust_seen;  /* when it was looked at last: a revocation needs no other sign */
     struct executor_env **envs; /* one for each profile */
     struct mono_ms envs_read;
+    struct rest rests[LIMIT_PROFILES]; /* of the profiles; a restart tries again */
+    struct target *targets;            /* services that turns may be passed on to */
+    size_t n_targets;
 
     struct lives lives;
     struct decisions batch;     /* of this round */

@@ -1,10 +1,10 @@
 /*
- * What operators, origins and lease holders ask of the owner of a turn: cancel, replay, pause,
- * resume, renew, report. Everything acts only through the owner's decision, on the state that the
+ * What operators, origins and lease holders ask of the owner of a turn: cancel, pause, resume, renew,
+ * report; replay has a file of its own. Everything acts only through the owner's decision, on the state that the
  * log has (protocol rules 24, 28, 29).
  *
  * In: common/engine/engine.h (ENGINE_control)  Out: worker/move.c, worker/decision.c,
- * worker/lease/owner.c
+ * worker/replay.c, worker/lease/owner.c
  */
 #include "worker/internal.h"
 
@@ -23,9 +23,8 @@
 #define NOTE_BYTES_MAX (64 * 1024)
 #define REPORT_BYTES_MAX (512 * 1024)
 
-/* A record is taken without an effect but its answer. */
-static void answer(struct worker *w, const struct control *control,
-                   const struct turn_record *record, baton_code code)
+void operate_answer(struct worker *w, const struct control *control,
+                    const struct turn_record *record, baton_code code)
 {
     diag_line(DIAG_info, "control.answered", D_TEXT("kind", control_word(control->kind)),
               D_TEXT("id", control->id.s), D_TEXT("turn", control->turn_id.s),
@@ -38,7 +37,7 @@ static void reject(struct worker *w, const struct engine_event *event, baton_cod
 {
     dead_letter_rejected(w, event->record, code, note);
     if (event->receipt->control != NULL) {
-        answer(w, event->receipt->control, NULL, code);
+        operate_answer(w, event->receipt->control, NULL, code);
     }
 }
 
@@ -54,7 +53,7 @@ static bool may_cancel(const struct worker *w, const struct trust_principal *who
     return receipt_may_cancel(&receiver, &receipt, record->origin.s, record->service.s);
 }
 
-static const char *actor(const struct engine_event *event)
+const char *operate_actor(const struct engine_event *event)
 {
     const struct trust_principal *who = event->receipt->signer;
     return who != NULL ? trust_principal_name(who) : "unproven";
@@ -76,7 +75,7 @@ static void keep_early_cancel(struct worker *w, const struct engine_event *event
 
     jsonw_begin_object(&json);
     jsonw_key_int(&json, "version", 1);
-    jsonw_key_text(&json, "by", actor(event));
+    jsonw_key_text(&json, "by", operate_actor(event));
     jsonw_key_text(&json, "reason", control->reason != NULL ? control->reason : "");
     jsonw_key_text(&json, "id", control->id.s);
     jsonw_key_text(&json, "at", wall_text(control->at).s);
@@ -86,7 +85,7 @@ static void keep_early_cancel(struct worker *w, const struct engine_event *event
                      sizeof(key));
     decide_note(w, event->partition, key, &value);
     buf_done(&value);
-    answer(w, control, NULL, BATON_E_turn_not_found);
+    operate_answer(w, control, NULL, BATON_E_turn_not_found);
 }
 
 bool operate_cancel_noted(const struct worker *w, const char *turn_id)
@@ -151,15 +150,19 @@ baton_code operate_early_cancel(struct worker *w, int32_t partition,
 }
 
 /* The operator's own record, unchanged, to the service where the turn is now; in the same
- * transaction. */
-static void forward(struct worker *w, const struct engine_event *event,
-                    const struct turn_record *record)
+ * transaction. A code: its topic is known not to take it now. */
+static baton_code forward(struct worker *w, const struct engine_event *event,
+                          const struct turn_record *record)
 {
+    baton_code code = BATON_OK;
     struct topic_name topic = topic_name(TOPIC_control, w->config->prefix.s, record->to_service.s);
-    struct log_record out = *event->record;
-    out.topic = topic.s;
-    out.partition = LOG_PARTITION_BY_KEY;
-    (void)engine_put(w->engine, &out);
+    if (!engine_unavailable(w->engine, topic.s, &code)) {
+        struct log_record out = *event->record;
+        out.topic = topic.s;
+        out.partition = LOG_PARTITION_BY_KEY;
+        (void)engine_put(w->engine, &out);
+    }
+    return code;
 }
 
 static void cancel(struct worker *w, const struct engine_event *event,
@@ -177,11 +180,11 @@ static void cancel(struct worker *w, const struct engine_event *event,
         attempt_move(take_record, attempt, ATTEMPT_cancelled, wall_now());
     }
     struct boot_id boot = take_record->lease_boot;
-    take_record->cancel_by = plain_id_of(actor(event));
+    take_record->cancel_by = plain_id_of(operate_actor(event));
     take_record->cancel_reason = decision_text(control->reason);
     turn_move(w, take_record, false, TURN_cancelled);
     tell_turn(w, take_record, OUTCOME_cancelled);
-    answer(w, control, take_record, BATON_OK);
+    operate_answer(w, control, take_record, BATON_OK);
     struct decision *decision = decide(w, event->partition, take_record, NULL);
     decision->settled_attempt = decision->record.attempt;
     decision->settled_boot = boot;
@@ -197,48 +200,11 @@ static void on_cancel(struct worker *w, const struct engine_event *event,
         cancel(w, event, take_record);
         return;
     } else if (take_record->state == TURN_delegated) {
-        forward(w, event, take_record);
-        answer(w, control, take_record, BATON_OK);
+        operate_answer(w, control, take_record, forward(w, event, take_record));
     } else {
-        answer(w, control, take_record, BATON_E_turn_closed);
+        operate_answer(w, control, take_record, BATON_E_turn_closed);
     }
     turn_record_done(take_record);
-}
-
-/* ---- replay ---- */
-
-static void on_replay(struct worker *w, const struct engine_event *event,
-                      struct turn_record *take_record)
-{
-    const struct control *control = event->receipt->control;
-    baton_code code = BATON_OK;
-
-    if (control->to.s[0] != '\0') {
-        code = BATON_E_not_permitted; /* this service passes no turn to another one */
-    } else if (take_record->state != TURN_parked || take_record->attempt != control->attempt) {
-        code = turn_state_open(take_record->state) ? BATON_E_not_parked : BATON_E_turn_closed;
-    } else if (take_record->replays >= w->config->budget.replays && !control->again) {
-        code = BATON_E_replays_exhausted;
-    } else if (take_record->attempt >= w->config->budget.attempts && !control->again) {
-        code = BATON_E_attempts_exhausted;
-    }
-    answer(w, control, take_record, code);
-    if (code != BATON_OK) {
-        turn_record_done(take_record);
-        return;
-    }
-    take_record->replays++;
-    take_record->attempt++;
-    take_record->since = take_record->attempt;
-    take_record->n_tried = 0;
-    turn_move(w, take_record, false, TURN_queued);
-    struct attempt *attempt =
-        attempt_begin(w, take_record, ATTEMPT_queued, w->service->profiles[0].name.s);
-    char note[ID_MAX + 32];
-    snprintf(note, sizeof(note), "replayed by %s", actor(event));
-    attempt_note(attempt, note);
-    metric_add(METRIC_turns_replayed, 1);
-    (void)decide(w, event->partition, take_record, NULL);
 }
 
 /* ---- pause, resume ---- */
@@ -277,18 +243,18 @@ static baton_code on_pause(struct worker *w, const struct engine_event *event,
 
     baton_code rc = read_pause(w, event->partition, &paused, &at, err);
     if (rc == BATON_OK && control->at.v <= at.v) {
-        answer(w, control, NULL, BATON_E_report_stale);
+        operate_answer(w, control, NULL, BATON_E_report_stale);
     } else if (rc == BATON_OK) {
         struct jsonw json = jsonw_to(&value);
         jsonw_begin_object(&json);
         jsonw_key_int(&json, "version", 1);
         jsonw_key_bool(&json, "paused", control->kind == CONTROL_pause);
-        jsonw_key_text(&json, "by", actor(event));
+        jsonw_key_text(&json, "by", operate_actor(event));
         jsonw_key_text(&json, "reason", control->reason != NULL ? control->reason : "");
         jsonw_key_text(&json, "at", wall_text(control->at).s);
         jsonw_end(&json);
         decide_note(w, event->partition, PAUSE_KEY, &value);
-        answer(w, control, NULL, BATON_OK);
+        operate_answer(w, control, NULL, BATON_OK);
         if (control->kind == CONTROL_pause) {
             /* Handoffs of this very round wait, too. */
             engine_hold(w->engine, event->partition, true);
@@ -412,7 +378,7 @@ static baton_code on_turn(struct worker *w, const struct engine_event *event,
             keep_early_cancel(w, event);
             break;
         case CONTROL_replay:
-            answer(w, control, NULL, BATON_E_turn_not_found);
+            operate_answer(w, control, NULL, BATON_E_turn_not_found);
             break;
         case CONTROL_renew:
         case CONTROL_report:
@@ -428,7 +394,7 @@ static baton_code on_turn(struct worker *w, const struct engine_event *event,
         on_cancel(w, event, &record);
         break;
     case CONTROL_replay:
-        on_replay(w, event, &record);
+        replay_decide(w, event, &record);
         break;
     case CONTROL_report:
         on_report(w, event, &record);

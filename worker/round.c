@@ -98,6 +98,11 @@ static void take_end(struct worker *w, const struct executor_event *event)
         .started_at = from->started_at,
         .ended_at = from->ended_at,
     };
+    if (!end.uncounted) {
+        const struct attempt *attempt =
+            &live->record.attempts[live->record.n_attempts - 1]; /* the one that ran */
+        rest_note(w, attempt->profile.s, end.failed, end.class, end.retry_after_ms);
+    }
     if (from->ok) {
         end.result = result_with_output(from);
     } else {

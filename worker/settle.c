@@ -1,10 +1,11 @@
 /*
  * Settling: how an attempt ended, times the turn's budget, gives its one continuation: completed,
- * queued again (retry, rotate), or parked with its dead letter.
+ * queued again (retry, rotate), passed on to another service, or parked with its dead letter.
  *
  * Every function decides into the batch; nothing has happened before the log has it.
  *
- * In: worker/round.c, worker/restore.c, worker/operate.c  Out: worker/move.c, worker/decision.c
+ * In: worker/round.c, worker/restore.c, worker/operate.c  Out: worker/move.c, worker/decision.c,
+ * worker/delegate.c
  */
 #include "worker/internal.h"
 
@@ -65,18 +66,78 @@ static void park(struct worker *w, int32_t partition, struct turn_record *record
     (void)finish(w, partition, record, end);
 }
 
-/* False, and nothing is decided: the turn would be parked, and its dead letter cannot be written
- * now. */
+/* What follows, and the pass if that is a delegation. One whose pass cannot be made cannot be had. */
+static struct next_step next_of(struct worker *w, const struct turn_record *record,
+                                const struct recorded_end *end, char **ret_pass)
+{
+    struct all_rest rest;
+    struct chances chances = {delegate_target(w, record), rest_look(w, &rest)};
+    const double drawn = draw();
+    struct next_step step = failure_next(w->config, w->service, record, end->class,
+                                         end->retry_after_ms, &chances, drawn);
+    *ret_pass = NULL;
+    if (step.kind == NEXT_delegate &&
+        (*ret_pass = delegate_sign(w, record, step.to, end->class)) == NULL) {
+        chances.delegate_to = NULL;
+        step = failure_next(w->config, w->service, record, end->class, end->retry_after_ms,
+                            &chances, drawn);
+    }
+    return step;
+}
+
+/* Can all be written that such a step has to write? */
+static bool can_do(const struct worker *w, enum next_kind kind)
+{
+    switch (kind) {
+    case NEXT_park:
+        return can_bury(w) && can_tell(w);
+    case NEXT_delegate:
+        return can_tell(w);
+    case NEXT_start:
+    case NEXT_retry:
+    case NEXT_rotate:
+        break;
+    }
+    return true;
+}
+
+static void take_step(struct worker *w, int32_t partition, struct turn_record *record,
+                      const struct next_step *step, char *take_pass, const struct recorded_end *end)
+{
+    char profile[ID_MAX + 1];
+
+    switch (step->kind) {
+    case NEXT_retry:
+        snprintf(profile, sizeof(profile), "%s", step->profile);
+        queue_next(w, record, profile, step->delay_ms);
+        metric_add(METRIC_turns_retried, 1);
+        break;
+    case NEXT_rotate:
+        record->tried[record->n_tried++] = record->attempts[record->n_attempts - 1].profile;
+        queue_next(w, record, step->profile, 0);
+        metric_add(METRIC_turns_rotated, 1);
+        break;
+    case NEXT_delegate:
+        delegate_put(w, record, step->to, take_pass);
+        break;
+    case NEXT_start:
+    case NEXT_park:
+        park(w, partition, record, step->code, NULL, end, false);
+        return;
+    }
+    (void)finish(w, partition, record, end);
+}
+
+/* False, and nothing is decided: what follows cannot be written now. */
 static bool fail(struct worker *w, int32_t partition, struct turn_record *record,
                  struct attempt *attempt, const struct recorded_end *end)
 {
-    char profile[ID_MAX + 1];
     struct next_step step;
+    char *pass = NULL;
 
     attempt->has_class = true;
     attempt->class = end->class;
     attempt_note(attempt, end->note);
-    snprintf(profile, sizeof(profile), "%s", attempt->profile.s);
     if (end->uncounted) {
         attempt->started_at = end->started_at; /* 0: it never did */
         step = uncounted_next(w->config, record, end->class, draw());
@@ -86,28 +147,15 @@ static bool fail(struct worker *w, int32_t partition, struct turn_record *record
         } else {
             record->failures++;
         }
-        step = failure_next(w->config, w->service, record, end->class, end->retry_after_ms, draw());
+        step = next_of(w, record, end, &pass);
     }
-    if (step.kind == NEXT_park && !(can_bury(w) && can_tell(w))) {
+    if (!can_do(w, step.kind)) {
+        free(pass);
         return false;
     }
-    attempt_move(record, attempt, ATTEMPT_failed, end->ended_at);
-    switch (step.kind) {
-    case NEXT_retry:
-        queue_next(w, record, profile, step.delay_ms);
-        metric_add(METRIC_turns_retried, 1);
-        (void)finish(w, partition, record, end);
-        break;
-    case NEXT_rotate:
-        record->tried[record->n_tried++] = plain_id_of(profile);
-        queue_next(w, record, step.profile, 0);
-        metric_add(METRIC_turns_rotated, 1);
-        (void)finish(w, partition, record, end);
-        break;
-    case NEXT_park:
-        park(w, partition, record, step.code, NULL, end, false);
-        break;
-    }
+    attempt_move(record, attempt, step.kind == NEXT_delegate ? ATTEMPT_delegated : ATTEMPT_failed,
+                 end->ended_at);
+    take_step(w, partition, record, &step, pass, end);
     return true;
 }
 

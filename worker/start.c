@@ -11,6 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/metrics.h"
 #include "common/engine/verify.h"
+#include "worker/executor/environment.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -170,6 +171,9 @@ void worker_reread_envs(struct worker *w)
         struct executor_env *fresh = NULL;
         struct baton_error err;
         if (resolve_env(w, i, &fresh, &err) == BATON_OK) {
+            if (!executor_env_equal(w->envs[i], fresh)) {
+                rest_over(w, i);
+            }
             executor_env_free(w->envs[i]);
             w->envs[i] = fresh;
         } else {
@@ -279,9 +283,34 @@ struct receiver worker_receiver(const struct worker *w)
                              w->config->partitions};
 }
 
+/* Every topic that batches may name beside the inputs and the turn log. */
+static baton_code list_outputs(const struct worker *w, const char ***ret_names, size_t *ret_count,
+                               char ***ret_targets, size_t *ret_n, struct baton_error *err)
+{
+    if (!delegate_topics(w, ret_targets, ret_n)) {
+        return baton_fail(err, BATON_E_no_memory, "out of memory");
+    }
+    const char **names = calloc(*ret_n + 2, sizeof(*names));
+    if (names == NULL) {
+        return baton_fail(err, BATON_E_no_memory, "out of memory");
+    }
+    names[0] = w->names[TOPIC_outcomes].s;
+    names[1] = w->names[TOPIC_dlq].s;
+    for (size_t i = 0; i < *ret_n; i++) {
+        names[2 + i] = (*ret_targets)[i];
+    }
+    *ret_names = names;
+    *ret_count = *ret_n + 2;
+    return BATON_OK;
+}
+
 static baton_code join_group(struct worker *w, struct baton_error *err)
 {
-    const char *outputs[] = {w->names[TOPIC_outcomes].s, w->names[TOPIC_dlq].s};
+    const char **outputs = NULL;
+    char **targets = NULL;
+    size_t n_outputs = 0;
+    size_t n_targets = 0;
+    baton_code rc = list_outputs(w, &outputs, &n_outputs, &targets, &n_targets, err);
     const struct engine_spec spec = {
         .log = w->log,
         .group = w->group.s,
@@ -290,7 +319,7 @@ static baton_code join_group(struct worker *w, struct baton_error *err)
         .inputs = {w->names[TOPIC_handoff].s, w->names[TOPIC_control].s},
         .state = w->names[TOPIC_turns].s,
         .outputs = outputs,
-        .n_outputs = COUNT_OF(outputs),
+        .n_outputs = n_outputs,
         .session_ms = w->config->session_ms,
         .heartbeat_ms = w->config->heartbeat_ms,
         .receiver = worker_receiver(w),
@@ -298,7 +327,15 @@ static baton_code join_group(struct worker *w, struct baton_error *err)
         .mail = w->mail,
         .wake_fd = w->options->wake_fd,
     };
-    return engine_open(&spec, &w->engine, err);
+    if (rc == BATON_OK) {
+        rc = engine_open(&spec, &w->engine, err);
+    }
+    for (size_t i = 0; i < n_targets; i++) {
+        free(targets[i]);
+    }
+    free(targets);
+    free(outputs);
+    return rc;
 }
 
 baton_code worker_start(struct worker *w, struct baton_error *err)
@@ -316,8 +353,9 @@ baton_code worker_start(struct worker *w, struct baton_error *err)
     }
     if ((rc = load_keys(w, err)) != BATON_OK || (rc = load_envs(w, err)) != BATON_OK ||
         (rc = log_open(w->config, &w->log, err)) != BATON_OK ||
-        (rc = check_topics(w, err)) != BATON_OK || (rc = choose_id(w, err)) != BATON_OK ||
-        (rc = open_pool(w, err)) != BATON_OK || (rc = open_leases(w, err)) != BATON_OK) {
+        (rc = check_topics(w, err)) != BATON_OK || (rc = delegate_open(w, err)) != BATON_OK ||
+        (rc = choose_id(w, err)) != BATON_OK || (rc = open_pool(w, err)) != BATON_OK ||
+        (rc = open_leases(w, err)) != BATON_OK) {
         return rc;
     }
     w->signing = verify_new(w->signer != NULL ? w->options->verify_threads : 0);

@@ -46,6 +46,7 @@ static void done(struct worker *w)
     free(w->foreign);
     free(w->unstarted);
     free(w->envs);
+    free(w->targets);
     free(w);
 }
 

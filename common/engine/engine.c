@@ -38,6 +38,8 @@ baton_code engine_open(const struct engine_spec *spec, struct engine **ret_engin
             .heartbeat_ms = spec->heartbeat_ms,
         };
         rc = log_member_open(spec->log, &member, &engine->member, err);
+        engine->spec.outputs = NULL; /* the caller's, for this call */
+        engine->spec.n_outputs = 0;
     }
     if (rc != BATON_OK) {
         engine_close(engine, false, 0);

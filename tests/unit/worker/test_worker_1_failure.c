@@ -63,12 +63,17 @@ static void record_of(struct turn_record *record)
     record->since = 1;
 }
 
+/* No other service can be had, and no profile rests. */
+static const struct chances nowhere = {NULL, 0};
+
 struct world {
     enum failure class;
     int tried;   /* profiles that were given up */
     int retries; /* with the present profile */
     bool failures_spent, losses_spent, attempts_spent;
     bool long_wait; /* retry-after beyond retry.max_wait */
+    bool fallback;  /* another service can be had */
+    bool rests;     /* the profiles that are left rest */
 };
 
 /* What the rules say, told once more from the default lists. */
@@ -86,8 +91,11 @@ static enum next_kind expected(const struct config *config, const struct world *
             (loss || world->retries < config->retry.each_service)) {
             return NEXT_retry;
         }
-        if (strcmp(word, "rotate") == 0 && world->tried < 2) {
+        if (strcmp(word, "rotate") == 0 && world->tried < 2 && !world->rests) {
             return NEXT_rotate;
+        }
+        if (strcmp(word, "delegate") == 0 && world->fallback) {
+            return NEXT_delegate;
         }
     }
     return NEXT_park;
@@ -119,7 +127,7 @@ static void test_every_class_in_every_world(void **state)
     struct config *config = configure(NULL, 0);
     const struct config_service *service = config_service_find(config, "lint");
     int n = 0;
-    for (int bits = 0; bits < FAILURE_COUNT * 3 * 5 * 16; bits++) {
+    for (int bits = 0; bits < FAILURE_COUNT * 3 * 5 * 64; bits++) {
         const struct world world = {
             .class = (enum failure)(bits % FAILURE_COUNT),
             .tried = bits / FAILURE_COUNT % 3,
@@ -128,11 +136,15 @@ static void test_every_class_in_every_world(void **state)
             .losses_spent = (bits / FAILURE_COUNT / 15 & 2) != 0,
             .attempts_spent = (bits / FAILURE_COUNT / 15 & 4) != 0,
             .long_wait = (bits / FAILURE_COUNT / 15 & 8) != 0,
+            .fallback = (bits / FAILURE_COUNT / 15 & 16) != 0,
+            .rests = (bits / FAILURE_COUNT / 15 & 32) != 0,
         };
         struct turn_record record;
         build(config, &world, &record);
         int64_t wait = world.long_wait ? config->retry.max_wait_ms + 1 : 1500;
-        struct next_step step = failure_next(config, service, &record, world.class, wait, 0.5);
+        const struct chances chances = {world.fallback ? "other" : NULL, world.rests ? 6 : 0};
+        struct next_step step =
+            failure_next(config, service, &record, world.class, wait, &chances, 0.5);
         if (step.kind != expected(config, &world)) {
             fail_msg("%s, %d tried, %d retries, spent %d%d%d, long wait %d: %d",
                      failure_word(world.class), world.tried, world.retries, world.failures_spent,
@@ -143,13 +155,15 @@ static void test_every_class_in_every_world(void **state)
             assert_string_equal(step.profile, record.attempts[record.n_attempts - 1].profile.s);
         } else if (step.kind == NEXT_rotate) {
             assert_string_equal(step.profile, world.tried == 0 ? "two" : "three");
+        } else if (step.kind == NEXT_delegate) {
+            assert_string_equal(step.to, "other");
         } else {
             assert_int_not_equal(step.code, BATON_OK);
         }
         turn_record_done(&record);
         n++;
     }
-    assert_int_equal(n, FAILURE_COUNT * 3 * 5 * 16);
+    assert_int_equal(n, FAILURE_COUNT * 3 * 5 * 64);
     config_free(config);
 }
 
@@ -177,7 +191,7 @@ static void test_codes_of_parking(void **state)
         struct turn_record record;
         build(config, &rows[i].world, &record);
         struct next_step step = failure_next(config, config_service_find(config, "lint"), &record,
-                                             rows[i].world.class, 0, 0.5);
+                                             rows[i].world.class, 0, &nowhere, 0.5);
         assert_int_equal(step.kind, NEXT_park);
         assert_string_equal(baton_code_word(step.code), baton_code_word(rows[i].code));
         turn_record_done(&record);
@@ -200,17 +214,17 @@ static void test_a_rotation_after_a_crash_counts_as_no_retry(void **state)
     const struct config_service *service = config_service_find(config, "lint");
     record_of(&record);
     add_attempt(&record, "one", FAILURE_crash);
-    struct next_step step = failure_next(config, service, &record, FAILURE_crash, 0, 0.5);
+    struct next_step step = failure_next(config, service, &record, FAILURE_crash, 0, &nowhere, 0.5);
     assert_int_equal(step.kind, NEXT_rotate);
     record.tried[record.n_tried++] = plain_id_of("one");
     for (int retries = 0; retries < 3; retries++) {
         add_attempt(&record, "two", FAILURE_overloaded);
-        step = failure_next(config, service, &record, FAILURE_overloaded, 0, 0.5);
+        step = failure_next(config, service, &record, FAILURE_overloaded, 0, &nowhere, 0.5);
         assert_int_equal(step.kind, NEXT_retry);
         assert_int_equal(step.delay_ms, 2000 << retries); /* doubled each time, from the first */
     }
     add_attempt(&record, "two", FAILURE_overloaded);
-    step = failure_next(config, service, &record, FAILURE_overloaded, 0, 0.5);
+    step = failure_next(config, service, &record, FAILURE_overloaded, 0, &nowhere, 0.5);
     assert_int_equal(step.kind, NEXT_park);
     turn_record_done(&record);
     config_free(config);
@@ -230,7 +244,7 @@ static void test_a_try_that_never_started_counts_as_no_retry(void **state)
     record.failures = 0;
     add_attempt(&record, "one", FAILURE_unavailable);
     struct next_step step = failure_next(config, config_service_find(config, "lint"), &record,
-                                         FAILURE_unavailable, 0, 0.5);
+                                         FAILURE_unavailable, 0, &nowhere, 0.5);
     assert_int_equal(step.kind, NEXT_retry);
     assert_int_equal(step.delay_ms, 2000);
     turn_record_done(&record);
@@ -281,10 +295,11 @@ static void test_a_replay_begins_a_new_series(void **state)
     record.since = record.attempt + 1;
     record.n_tried = 0;
     add_attempt(&record, "one", FAILURE_auth);
-    assert_int_equal(failure_next(config, service, &record, FAILURE_auth, 0, 0.5).kind,
+    assert_int_equal(failure_next(config, service, &record, FAILURE_auth, 0, &nowhere, 0.5).kind,
                      NEXT_rotate);
     record.failures = config->budget.failures;
-    assert_int_equal(failure_next(config, service, &record, FAILURE_auth, 0, 0.5).kind, NEXT_park);
+    assert_int_equal(failure_next(config, service, &record, FAILURE_auth, 0, &nowhere, 0.5).kind,
+                     NEXT_park);
     turn_record_done(&record);
     config_free(config);
 }
@@ -298,15 +313,88 @@ static void test_delays(void **state)
     struct turn_record record;
     const struct world world = {.class = FAILURE_rate_limited};
     build(config, &world, &record);
-    assert_int_equal(failure_next(config, service, &record, FAILURE_rate_limited, 0, 0.0).delay_ms,
-                     1600);
-    assert_int_equal(failure_next(config, service, &record, FAILURE_rate_limited, 0, 1.0).delay_ms,
-                     2400);
     assert_int_equal(
-        failure_next(config, service, &record, FAILURE_rate_limited, 9000, 0.0).delay_ms, 9000);
+        failure_next(config, service, &record, FAILURE_rate_limited, 0, &nowhere, 0.0).delay_ms,
+        1600);
+    assert_int_equal(
+        failure_next(config, service, &record, FAILURE_rate_limited, 0, &nowhere, 1.0).delay_ms,
+        2400);
+    assert_int_equal(
+        failure_next(config, service, &record, FAILURE_rate_limited, 9000, &nowhere, 0.0).delay_ms,
+        9000);
     record.losses = 2;
-    assert_int_equal(failure_next(config, service, &record, FAILURE_crash, 0, 0.5).delay_ms, 4000);
+    assert_int_equal(
+        failure_next(config, service, &record, FAILURE_crash, 0, &nowhere, 0.5).delay_ms, 4000);
     turn_record_done(&record);
+    config_free(config);
+}
+
+/* `rotate` passes over a profile that rests. */
+static void test_rotate_passes_over_what_rests(void **state)
+{
+    (void)state;
+    struct config *config = configure(NULL, 0);
+    const struct config_service *service = config_service_find(config, "lint");
+    const struct chances second = {NULL, 1u << 1};
+    struct turn_record record;
+    record_of(&record);
+    add_attempt(&record, "one", FAILURE_auth);
+    struct next_step step = failure_next(config, service, &record, FAILURE_auth, 0, &second, 0.5);
+    assert_int_equal(step.kind, NEXT_rotate);
+    assert_string_equal(step.profile, "three");
+    turn_record_done(&record);
+    config_free(config);
+}
+
+/* How a first attempt begins: with a profile that does not rest; else the list of the class, and
+ * where it comes to park a try. */
+static void test_a_first_attempt_while_profiles_rest(void **state)
+{
+    (void)state;
+    struct config *config = configure(NULL, 0);
+    const struct config_service *service = config_service_find(config, "lint");
+    static const struct {
+        unsigned resting;
+        const char *to;
+        struct all_rest rest;
+        bool waited;
+        enum next_kind kind;
+        const char *profile;
+        int64_t delay_ms;
+    } rows[] = {
+        {0, "other", {0}, false, NEXT_start, "one", 0},
+        {1, "other", {0}, false, NEXT_start, "two", 0},
+        {5, "other", {0}, false, NEXT_start, "two", 0},
+        {3, NULL, {0}, false, NEXT_start, "three", 0},
+        /* all rest: delegate, else a try with the one that is up first */
+        {7, "other", {FAILURE_auth, 60000, false, "two"}, false, NEXT_delegate, NULL, 0},
+        {7, NULL, {FAILURE_auth, 60000, false, "two"}, false, NEXT_start, "two", 0},
+        {7, "other", {FAILURE_quota, 60000, true, "two"}, false, NEXT_delegate, NULL, 0},
+        {7, NULL, {FAILURE_quota, 60000, false, "two"}, false, NEXT_start, "two", 0},
+        /* a time that the provider named is waited for where the list says retry, once */
+        {7, NULL, {FAILURE_quota, 60000, true, "two"}, false, NEXT_retry, NULL, 60000},
+        {7, "other", {FAILURE_rate_limited, 60000, true, "two"}, false, NEXT_retry, NULL, 60000},
+        {7, "other", {FAILURE_rate_limited, 60000, true, "two"}, true, NEXT_delegate, NULL, 0},
+        {7, NULL, {FAILURE_rate_limited, 60000, true, "two"}, true, NEXT_start, "two", 0},
+        /* beyond retry.max_wait it is not waited for */
+        {7, "other", {FAILURE_rate_limited, 900001, true, "two"}, false, NEXT_delegate, NULL, 0},
+        {7, NULL, {FAILURE_rate_limited, 900001, true, "two"}, false, NEXT_start, "two", 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct chances chances = {rows[i].to, rows[i].resting};
+        struct next_step step =
+            first_next(config, service, &chances, &rows[i].rest, rows[i].waited);
+        if (step.kind != rows[i].kind) {
+            fail_msg("row %zu: %d", i, (int)step.kind);
+        }
+        if (rows[i].profile != NULL) {
+            assert_string_equal(step.profile, rows[i].profile);
+        }
+        if (rows[i].kind == NEXT_delegate) {
+            assert_string_equal(step.to, "other");
+        }
+        assert_int_equal(step.delay_ms, rows[i].delay_ms);
+    }
     config_free(config);
 }
 
@@ -320,6 +408,8 @@ int main(void)
         cmocka_unit_test(test_what_never_starts_is_tried_ever_later),
         cmocka_unit_test(test_a_replay_begins_a_new_series),
         cmocka_unit_test(test_delays),
+        cmocka_unit_test(test_rotate_passes_over_what_rests),
+        cmocka_unit_test(test_a_first_attempt_while_profiles_rest),
     };
     return cmocka_run_group_tests_name("worker: what follows a failure", tests, NULL, NULL);
 }
