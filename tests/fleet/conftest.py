@@ -87,6 +87,17 @@ def bounded(request):
 
 
 @pytest.fixture
+def own_broker(request, tmp_path):
+    """A broker of the test's own, not started yet: to be stopped, killed and started again."""
+    if request.config.getoption("logs") == "local":
+        pytest.skip("asked for the local log only")
+    one = broker.Broker(str(tmp_path / "broker"))
+    yield one
+    if os.path.exists(one.dir):
+        one.delete()
+
+
+@pytest.fixture
 def fresh(tmp_path, driver):
     """A host as `baton init` leaves it."""
     host = Host(str(tmp_path), driver)
