@@ -6,10 +6,15 @@
 
 #include "common/base/check.h"
 #include "common/base/jsonw.h"
+#include "common/base/limits.h"
+#include "common/base/safe_file.h"
 #include "common/base/text.h"
+#include "common/log/log.h"
 #include "common/record/trust.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- show ---- */
 
@@ -87,11 +92,59 @@ static void check_rights(const struct config *config, const struct trust *trust,
     }
 }
 
+/* A file of a secret that the driver will read: the rules are those of a private key. */
+static baton_code check_secret(const char *path, const char *key, struct buf *findings,
+                               struct baton_error *err)
+{
+    static char bytes[LIMIT_SECRET + 1];
+    struct baton_error own = {BATON_OK, ""};
+    size_t len = 0;
+    if (path == NULL) {
+        return BATON_OK;
+    }
+    baton_code rc = safe_read(path, SAFE_secret, LIMIT_SECRET, bytes, &len, &own);
+    explicit_bzero(bytes, sizeof(bytes));
+    if (rc != BATON_OK) {
+        buf_printf(findings, "%s: %s\n", key, own.text);
+    }
+    return rc != BATON_OK && err->code == BATON_OK ? baton_fail(err, rc, "%s: %s", key, own.text)
+                                                   : err->code;
+}
+
+/* What a driver says of its section, and the files that it will need; no broker is asked. */
+static baton_code check_log(const struct config *config, struct buf *findings,
+                            struct baton_error *err)
+{
+    if (config->log != LOG_KIND_kafka ||
+        log_settings_check(config, findings, err) == BATON_E_no_memory) {
+        return err->code;
+    }
+    check_secret(config->kafka.sasl_password_file, "kafka.sasl.password.file", findings, err);
+    check_secret(config->kafka.key, "kafka.key", findings, err);
+    const struct {
+        const char *key;
+        const char *path;
+    } public[] = {{"kafka.ca", config->kafka.ca}, {"kafka.certificate", config->kafka.certificate}};
+    for (size_t i = 0; i < COUNT_OF(public); i++) {
+        if (public[i].path != NULL && access(public[i].path, R_OK) != 0) {
+            buf_printf(findings, "%s: cannot read %s: %s\n", public[i].key,
+                       text_quote_of(public[i].path).s, strerror(errno));
+            if (err->code == BATON_OK) {
+                baton_fail(err, BATON_E_bad_config, "%s: cannot read %s: %s", public[i].key,
+                           text_quote_of(public[i].path).s, strerror(errno));
+            }
+        }
+    }
+    return err->code;
+}
+
 /* findings: what is wrong; warnings: what will not work on this host as it is. */
 static baton_code check(const struct config *config, struct buf *findings, struct buf *warnings,
                         struct baton_error *err)
 {
     struct trust *trust = NULL;
+    struct baton_error log_err = {BATON_OK, ""};
+    baton_code log_rc = check_log(config, findings, &log_err);
     baton_code rc = trust_load(config->trust, &trust, findings, err);
     if (rc == BATON_OK) {
         check_rights(config, trust, warnings);
@@ -101,7 +154,7 @@ static baton_code check(const struct config *config, struct buf *findings, struc
     }
     trust_free(trust);
     config_warnings(config, warnings);
-    return rc;
+    return log_rc != BATON_OK ? baton_fail(err, log_rc, "%s", log_err.text) : rc;
 }
 
 static int run_check(struct command *cmd)
@@ -156,8 +209,10 @@ static const struct baton_command cmd_config_check = {
     .usage = "[--json]",
     .description =
         "Reports every mistake at once, with line and column: unknown keys, values out of "
-        "range, chains that do not end, services without a name that topics can have; and "
-        "what is wrong in the trust folder. Programs that are not to be had on this host and "
+        "range, chains that do not end, services without a name that topics can have, settings "
+        "that librdkafka does not know or that Baton sets itself, a password's file that others "
+        "can read; and what is wrong in the trust folder. Asks no broker. Programs that are not to "
+        "be had on this host and "
         "rights that are missing are warnings.",
     .examples = "baton config check\nbaton config check --config /etc/baton/baton.yaml --json\n",
     .run = run_check,

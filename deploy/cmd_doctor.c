@@ -252,13 +252,45 @@ static void check_guard(struct doctor *d)
 static void check_log(struct doctor *d)
 {
     struct baton_error err = {BATON_OK, ""};
+    bool kafka = d->config->log == LOG_KIND_kafka;
     baton_code rc = log_open(d->config, &d->log, &err);
     if (rc != BATON_OK) {
-        d->log = NULL;
-        found(d, LEVEL_error, rc, rc == BATON_E_service_unavailable ? "baton topics apply" : "",
-              "%s", err.text);
+        d->log =
+            NULL; /* the brokers' own text says what to do: the network, or user and password */
+        found(d, LEVEL_error, rc,
+              rc == BATON_E_service_unavailable && !kafka ? "baton topics apply" : "", "%s",
+              err.text);
+    } else if (kafka) {
+        const bool sasl = d->config->kafka.sasl_username[0] != '\0';
+        found(d, LEVEL_ok, BATON_OK, "", "kafka at %s by %s%s%s, cluster %s",
+              d->config->kafka_brokers, d->config->kafka.security, sasl ? " as " : "",
+              d->config->kafka.sasl_username, log_cluster(d->log));
     } else {
-        found(d, LEVEL_ok, BATON_OK, "", "%s, %s", log_driver(d->log), log_cluster(d->log));
+        found(d, LEVEL_ok, BATON_OK, "", "local, %s", log_cluster(d->log));
+    }
+}
+
+static void found_topic(struct doctor *d, const struct provision_step *step)
+{
+    switch (step->what) {
+    case PROVISION_create:
+        found(d, LEVEL_error, BATON_E_topic_missing, "baton topics apply", "topic %s is missing",
+              step->name.s);
+        break;
+    case PROVISION_mend:
+        found(d, LEVEL_error, BATON_E_topic_missing, "baton topics apply", "%s", step->text);
+        break;
+    case PROVISION_note:
+        found(d, LEVEL_warn, BATON_OK, "", "%s", step->text);
+        break;
+    case PROVISION_refuse:
+        found(d, LEVEL_error, BATON_E_topic_missing, "", "%s", step->text);
+        break;
+    case PROVISION_hidden:
+    case PROVISION_keep:
+    case PROVISION_surplus:
+    case PROVISION_COUNT:
+        break;
     }
 }
 
@@ -267,6 +299,7 @@ static void check_topics(struct doctor *d)
     struct provision_plan plan = {0};
     struct baton_error err = {BATON_OK, ""};
     size_t kept = 0;
+    size_t single = 0;
     if (d->log == NULL) {
         return;
     }
@@ -276,31 +309,22 @@ static void check_topics(struct doctor *d)
         return;
     }
     for (size_t i = 0; i < plan.count; i++) {
-        const struct provision_step *step = &plan.steps[i];
-        switch (step->what) {
-        case PROVISION_keep:
-            kept++;
-            break;
-        case PROVISION_create:
-            found(d, LEVEL_error, BATON_E_topic_missing, "baton topics apply",
-                  "topic %s is missing", step->name.s);
-            break;
-        case PROVISION_mend:
-            found(d, LEVEL_error, BATON_E_topic_missing, "baton topics apply", "%s", step->text);
-            break;
-        case PROVISION_note:
-            found(d, LEVEL_warn, BATON_OK, "", "%s", step->text);
-            break;
-        case PROVISION_refuse:
-            found(d, LEVEL_error, BATON_E_topic_missing, "", "%s", step->text);
-            break;
-        case PROVISION_surplus:
-        case PROVISION_COUNT:
-            break;
-        }
+        found_topic(d, &plan.steps[i]);
+        kept += plan.steps[i].what == PROVISION_keep ? 1 : 0;
+        single += plan.steps[i].what == PROVISION_keep && plan.steps[i].found.copies == 1 ? 1 : 0;
     }
-    if (plan.n_changes == 0 && plan.n_refused == 0) {
+    if (plan.n_changes == 0 && plan.n_refused == 0 && plan.n_hidden == 0) {
         found(d, LEVEL_ok, BATON_OK, "", "%zu topics are as they should be", kept);
+    } else if (plan.n_hidden > 0) { /* ordinary where each service has its own rights */
+        found(d, kept > 0 ? LEVEL_ok : LEVEL_warn, BATON_OK,
+              kept > 0 ? "" : "baton topics plan --acl, for whoever gives rights on the cluster",
+              "%zu topics are as they should be; %zu may not be looked at by this principal", kept,
+              plan.n_hidden);
+    }
+    if (single > 0 && d->config->log == LOG_KIND_kafka) {
+        found(d, LEVEL_warn, BATON_OK,
+              "for more than a trial: three brokers, and topics that are made on them",
+              "%zu topics have one copy each: what that broker's disk loses is lost", single);
     }
     provision_plan_done(&plan);
 }
@@ -317,7 +341,9 @@ static void check_services(struct doctor *d)
             continue; /* told above */
         }
         if (rc != BATON_OK) {
-            found(d, LEVEL_error, rc, "", "%s: %s", service->name.s, err.text);
+            bool hidden = rc == BATON_E_not_permitted; /* ordinary under a service's own rights */
+            found(d, hidden ? LEVEL_warn : LEVEL_error, hidden ? BATON_OK : rc, "", "%s: %s",
+                  service->name.s, err.text);
             continue;
         }
         snprintf(start, sizeof(start), "baton worker --service %s", service->name.s);

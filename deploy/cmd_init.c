@@ -25,12 +25,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define IDENTITY_MARK "@IDENTITY@"
 #define NAMELESS "operator" /* where the login name is no id */
 
 /* What was done: printed at the end, or as JSON. */
 struct init {
     struct command *cmd;
+    const char *brokers; /* NULL: the local log */
     char dir[PATH_MAX];
     struct buf made; /* lines */
     struct buf kept;
@@ -139,33 +139,71 @@ static baton_code make_file(struct init *init, const char *name, const void *byt
     return rc;
 }
 
-/* ---- the parts ---- */
+/* ---- the configuration ---- */
 
-static baton_code make_configuration(struct init *init)
+/* Appends text with each mark replaced. */
+static void fill(struct buf *out, const char *text, size_t len, const char *mark, const char *with,
+                 size_t with_len)
+{
+    const char *at = memmem(text, len, mark, strlen(mark));
+    BATON_INVARIANT(at != NULL);
+    buf_add(out, text, (size_t)(at - text));
+    buf_add(out, with, with_len);
+    at += strlen(mark);
+    buf_add(out, at, len - (size_t)(at - text));
+}
+
+/* `a:1,b:2` as members of a YAML list. */
+static void add_brokers(struct buf *out, const char *brokers)
+{
+    for (const char *at = brokers; *at != '\0';) {
+        size_t n = strcspn(at, ",");
+        const char *quote = at[0] == '[' ? "\"" : ""; /* an address of IPv6 */
+        buf_printf(out, "%s%s%.*s%s", at != brokers ? ", " : "", quote, (int)n, at, quote);
+        at += n + (at[n] == ',' ? 1 : 0);
+    }
+}
+
+/* The template with this host's values, proven before anything is written. */
+static baton_code compose(struct init *init, struct buf *text)
 {
     const struct config none = {.identity = {""}};
     char identity[ID_MAX + 1];
-    struct buf text = BUF_INIT;
-    const char *template = (const char *)embedded_baton_yaml;
-    const char *mark =
-        memmem(template, embedded_baton_yaml_len, IDENTITY_MARK, strlen(IDENTITY_MARK));
-    BATON_INVARIANT(mark != NULL);
+    struct buf brokers = BUF_INIT;
+    struct buf log = BUF_INIT;
+    struct buf half = BUF_INIT;
+    struct config *config = NULL;
+    baton_code rc = BATON_OK;
     if (identity_name(&none, identity, NULL) != BATON_OK) {
         snprintf(identity, sizeof(identity), "%s", NAMELESS);
     }
-    size_t before = (size_t)(mark - template);
-    buf_add(&text, template, before);
-    buf_add_text(&text, identity);
-    buf_add(&text, mark + strlen(IDENTITY_MARK),
-            embedded_baton_yaml_len - before - strlen(IDENTITY_MARK));
-    baton_code rc = buf_ok(&text)
-                        ? make_file(init, "baton.yaml", text.data, text.len, 0644)
-                        : baton_fail(&init->err, BATON_E_no_memory, "no memory for a file");
-    buf_done(&text);
+    if (init->brokers != NULL) {
+        add_brokers(&brokers, init->brokers);
+        fill(&log, (const char *)embedded_log_kafka_yaml, embedded_log_kafka_yaml_len, "@BROKERS@",
+             brokers.data, brokers.len);
+    } else {
+        buf_add(&log, embedded_log_local_yaml, embedded_log_local_yaml_len);
+    }
+    fill(&half, (const char *)embedded_baton_yaml, embedded_baton_yaml_len, "@LOG@", log.data,
+         log.len);
+    if (!buf_ok(&brokers) || !buf_ok(&log) || !buf_ok(&half)) {
+        rc = baton_fail(&init->err, BATON_E_no_memory, "no memory for a file");
+    } else {
+        fill(text, half.data, half.len, "@IDENTITY@", identity, strlen(identity));
+        rc = buf_ok(text) ? config_parse("baton.yaml", text->data, text->len, NULL, 0, &config,
+                                         NULL, &init->err)
+                          : baton_fail(&init->err, BATON_E_no_memory, "no memory for a file");
+    }
+    config_free(config);
+    buf_done(&brokers);
+    buf_done(&log);
+    buf_done(&half);
     return rc;
 }
 
-static baton_code make_files(struct init *init)
+/* ---- the parts ---- */
+
+static baton_code make_files(struct init *init, const struct buf *configuration)
 {
     char examples[PATH_MAX];
     baton_code rc = make_folder(init, init->dir, 0755);
@@ -176,7 +214,8 @@ static baton_code make_files(struct init *init)
         rc = init->err.code;
     }
     if (rc != BATON_OK || (rc = make_folder(init, examples, 0755)) != BATON_OK ||
-        (rc = make_configuration(init)) != BATON_OK ||
+        (rc = make_file(init, "baton.yaml", configuration->data, configuration->len, 0644)) !=
+            BATON_OK ||
         (rc = make_file(init, ".gitignore", embedded_gitignore, embedded_gitignore_len, 0644)) !=
             BATON_OK) {
         return rc;
@@ -199,14 +238,16 @@ static baton_code make_keys(struct init *init, const struct config *config)
     return rc;
 }
 
+/* Only the local log's: whoever may make topics of a cluster is seldom who sets up a host. */
 static baton_code make_topics(struct init *init, const struct config *config)
 {
     size_t changes = 0;
     char line[80];
     baton_code rc = make_folder(init, config->state_dir, 0700);
-    if (rc == BATON_OK) {
-        rc = provision_all(config, &changes, &init->err);
+    if (rc != BATON_OK || config->log != LOG_KIND_local) {
+        return rc;
     }
+    rc = provision_all(config, &changes, &init->err);
     if (rc == BATON_OK && changes > 0) {
         snprintf(line, sizeof(line), "%zu topics", changes);
         made(init, line);
@@ -231,18 +272,31 @@ static void add_array(struct jsonw *w, const char *key, const struct buf *lines)
     jsonw_end(w);
 }
 
+#define PUBLISH "baton publish --service example --role reviewer --task t-1 --payload FILE.diff\n"
+#define WORK "baton worker --service example"
+static const char next_local[] = PUBLISH WORK " --drain\n"
+                                              "baton turns list\n";
+static const char next_kafka[] = "baton topics plan --acl\n"
+                                 "baton topics apply\n"
+                                 "baton doctor\n" PUBLISH WORK "\n";
+
 static void print(struct init *init, const struct config *config)
 {
     struct command *cmd = init->cmd;
     struct buf out = BUF_INIT;
+    struct buf next = BUF_INIT;
+    bool kafka = config->log == LOG_KIND_kafka;
+    buf_add_text(&next, kafka ? next_kafka : next_local);
     if (cmd->json) {
         struct jsonw w = jsonw_to(&out);
         jsonw_begin_object(&w);
         jsonw_key_text(&w, "dir", init->dir);
         jsonw_key_text(&w, "config", config->path);
         jsonw_key_text(&w, "identity", config->identity.s);
+        jsonw_key_text(&w, "log", kafka ? "kafka" : "local");
         add_array(&w, "made", &init->made);
         add_array(&w, "kept", &init->kept);
+        add_array(&w, "next", &next);
         jsonw_end(&w);
         buf_add_char(&out, '\n');
     } else {
@@ -251,30 +305,93 @@ static void print(struct init *init, const struct config *config)
     }
     command_print(cmd, &out);
     buf_done(&out);
-    command_note(cmd, "%s is ready. Next, there:", init->dir);
-    command_note(
-        cmd, "  baton publish --service example --role reviewer --task t-1 --payload FILE.diff");
-    command_note(cmd, "  baton worker --service example --drain");
-    command_note(cmd, "  baton turns list");
+    if (kafka) {
+        command_note(cmd,
+                     "%s is ready, and no broker was asked. Next: kafka.security in "
+                     "baton.yaml, if the brokers want it; then, there:",
+                     init->dir);
+    } else {
+        command_note(cmd, "%s is ready. Next, there:", init->dir);
+    }
+    for (size_t at = 0; at < next.len;) {
+        const char *end = memchr(next.data + at, '\n', next.len - at);
+        size_t n = end != NULL ? (size_t)(end - next.data) - at : next.len - at;
+        command_note(cmd, "  %.*s", (int)n, next.data + at);
+        at += n + 1;
+    }
+    buf_done(&next);
+}
+
+/* What may stand in a list of brokers; the rest is judged as part of the configuration. */
+static bool brokers_plain(const char *brokers)
+{
+    return brokers[0] != '\0' &&
+           strspn(brokers, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                           ".-_:[],") == strlen(brokers);
+}
+
+static int usage_of(struct command *cmd, struct init *init)
+{
+    const char *dir = cmd->n_args > 0 ? cmd->args[0] : ".";
+    const char *log = command_text(cmd, "log");
+    bool kafka = strcmp(log, "kafka") == 0;
+    init->brokers = command_text(cmd, "brokers");
+    if (cmd->config_path != NULL) {
+        return command_usage(cmd, "init writes DIR/baton.yaml; --config names another file");
+    }
+    if (dir[0] == '\0' ||
+        snprintf(init->dir, sizeof(init->dir), "%s", dir) >= (int)sizeof(init->dir)) {
+        return command_usage(cmd, "the folder's name is empty or too long");
+    }
+    if (!kafka && strcmp(log, "local") != 0) {
+        return command_usage(cmd, "--log is local or kafka");
+    }
+    if (kafka != (init->brokers != NULL)) {
+        return command_usage(cmd, "--log kafka and --brokers HOST:PORT[,HOST:PORT] go together");
+    }
+    if (kafka && !brokers_plain(init->brokers)) {
+        return command_usage(cmd, "--brokers is HOST:PORT[,HOST:PORT]");
+    }
+    return 0;
+}
+
+/* A configuration that is there is kept: it must not name another log than what is asked for. Told
+ * before anything is written. */
+static baton_code check_kept(struct init *init)
+{
+    struct config *config = NULL;
+    char path[PATH_MAX];
+    if (!command_given(init->cmd, "log") || !path_of(init, "baton.yaml", path, sizeof(path)) ||
+        access(path, F_OK) != 0) {
+        return init->err.code;
+    }
+    baton_code rc =
+        config_load(path, init->cmd->sets, init->cmd->n_sets, &config, NULL, &init->err);
+    if (rc == BATON_OK && (config->log == LOG_KIND_kafka) != (init->brokers != NULL)) {
+        rc = baton_fail(&init->err, BATON_E_invalid_request,
+                        "%s is there and says log: %s; init changes no file that is there: edit "
+                        "it, once nothing is open, or take another folder",
+                        text_quote_of(path).s, config->log == LOG_KIND_kafka ? "kafka" : "local");
+    }
+    config_free(config);
+    return rc;
 }
 
 static int run(struct command *cmd)
 {
     struct init init = {.cmd = cmd, .made = BUF_INIT, .kept = BUF_INIT};
     struct config *config = NULL;
+    struct buf configuration = BUF_INIT;
     char path[PATH_MAX];
-    int status = 0;
-    const char *dir = cmd->n_args > 0 ? cmd->args[0] : ".";
-    baton_code rc = BATON_OK;
-    if (cmd->config_path != NULL) {
-        return command_usage(cmd, "init writes DIR/baton.yaml; --config names another file");
-    }
-    if (dir[0] == '\0' ||
-        snprintf(init.dir, sizeof(init.dir), "%s", dir) >= (int)sizeof(init.dir)) {
-        return command_usage(cmd, "the folder's name is empty or too long");
+    int status = usage_of(cmd, &init);
+    if (status != 0) {
+        return status;
     }
     process_hold_keys();
-    if ((rc = make_files(&init)) == BATON_OK && path_of(&init, "baton.yaml", path, sizeof(path))) {
+    baton_code rc = compose(&init, &configuration);
+    if (rc == BATON_OK && (rc = check_kept(&init)) == BATON_OK &&
+        (rc = make_files(&init, &configuration)) == BATON_OK &&
+        path_of(&init, "baton.yaml", path, sizeof(path))) {
         rc = config_load(path, cmd->sets, cmd->n_sets, &config, NULL, &init.err);
     }
     if (rc == BATON_OK && (rc = make_keys(&init, config)) == BATON_OK) {
@@ -286,25 +403,38 @@ static int run(struct command *cmd)
         status = command_fail(cmd, rc, &init.err);
     }
     config_free(config);
+    buf_done(&configuration);
     buf_done(&init.made);
     buf_done(&init.kept);
     return status;
 }
 
+/* clang-format off */
+static const struct command_option options[] = {
+    {.name = "log", .argument = "KIND", .kind = OPTION_text, .fallback = "local",
+     .help = "local: one file on this host. kafka: a cluster, with --brokers."},
+    {.name = "brokers", .argument = "LIST", .kind = OPTION_text,
+     .help = "With --log kafka: HOST:PORT, several with commas between. They need not be up: nothing is asked of them."},
+};
+/* clang-format on */
+
 const struct baton_command cmd_init = {
     .name = "init",
     .summary = "make a folder in which Baton works at once",
-    .usage = "[DIR] [--json]",
+    .usage = "[DIR] [--json]\n[DIR] --log kafka --brokers HOST:PORT[,HOST:PORT] [--json]",
     .description = "Writes what one host needs into DIR (default: here): baton.yaml with a service "
-                   "`example` for "
-                   "every role, its executor, a key for you, one for the coordinator and one for "
-                   "each service, the "
-                   "trust folder with their rights, the local log with its topics, and a "
-                   ".gitignore for what must "
-                   "not leave the host.\n\n"
+                   "`example` for every role, its executor, a key for you, one for the coordinator "
+                   "and one for each service, the trust folder with their rights, the local log "
+                   "with its topics, and a .gitignore for what must not leave the host.\n\n"
+                   "With --log kafka the configuration names the brokers instead; topics are made "
+                   "afterwards, by `baton topics apply`, by somebody who may.\n\n"
                    "Asks nothing, and never changes a file that is there: doing it again makes "
                    "what is missing.",
-    .examples = "baton init\n# in a folder of its own\nbaton init ~/baton\n",
+    .options = options,
+    .n_options = COUNT_OF(options),
+    .examples =
+        "baton init\n# in a folder of its own\nbaton init ~/baton\n"
+        "# for a cluster\nbaton init ~/baton --log kafka --brokers kafka-1:9092,kafka-2:9092\n",
     .files = "baton.yaml  keys/  trust/  data/  examples/  .gitignore\n",
     .args_max = 1,
     .run = run,

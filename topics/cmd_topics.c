@@ -134,6 +134,7 @@ static void step_text(const struct provision_step *step, struct buf *out)
         mend_text(step, out);
         break;
     case PROVISION_note:
+    case PROVISION_hidden:
     case PROVISION_refuse:
         buf_printf(out, "%-7s %s\n", provision_word(step->what), step->text);
         break;
@@ -188,6 +189,18 @@ static int plan_check(struct command *cmd, const struct provision_plan *plan)
     return command_fail(cmd, err.code, &err);
 }
 
+static const struct baton_error *hidden_error(const struct provision_plan *plan,
+                                              struct baton_error *err)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        if (plan->steps[i].what == PROVISION_hidden) {
+            baton_fail(err, BATON_E_not_permitted, "%s", plan->steps[i].text);
+            break;
+        }
+    }
+    return err;
+}
+
 static int run_plan(struct command *cmd)
 {
     struct session session = {0};
@@ -209,9 +222,11 @@ static int run_plan(struct command *cmd)
         print_plan(cmd, plan);
         if (plan->n_changes + plan->n_refused > 0 && command_flag(cmd, "check")) {
             status = plan_check(cmd, plan);
+        } else if (plan->n_hidden > 0 && command_flag(cmd, "check")) {
+            status = command_fail(cmd, BATON_E_not_permitted, hidden_error(plan, &err));
         } else if (plan->n_changes > 0) {
             command_note(cmd, "`baton topics apply` does it");
-        } else if (plan->n_refused == 0) {
+        } else if (plan->n_refused + plan->n_hidden == 0) {
             command_note(cmd, "nothing to do: every topic is as it should be");
         }
     }
@@ -266,7 +281,7 @@ static int run_apply(struct command *cmd)
     }
     int status = 0;
     /* What cannot be mended does not hold up the rest: what was done is shown before it is said. */
-    if (rc == BATON_OK || (planned && rc == BATON_E_topic_missing && session.plan.n_refused > 0)) {
+    if (rc == BATON_OK || (planned && session.plan.n_refused + session.plan.n_hidden > 0)) {
         print_plan(cmd, &session.plan);
         command_note(cmd, "%zu topics made or mended", session.plan.n_changes);
     }
@@ -347,8 +362,8 @@ static int run_list(struct command *cmd)
     for (size_t i = 0; rc == BATON_OK && i < session.plan.count; i++) {
         const struct provision_step *step = &session.plan.steps[i];
         int64_t records = -1;
-        if (step->what == PROVISION_create) {
-            continue; /* it is not there */
+        if (step->what == PROVISION_create || step->what == PROVISION_hidden) {
+            continue; /* it is not there, or may be */
         }
         if (count) {
             rc = count_records(session.log, step, &records, &err);

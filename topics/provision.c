@@ -60,6 +60,11 @@ static baton_code judge(struct log *log, struct provision_step *step, struct bat
         step->what = PROVISION_create;
         return BATON_OK;
     }
+    if (rc == BATON_E_not_permitted) { /* a principal of the fleet sees its own topics only */
+        step->what = PROVISION_hidden;
+        snprintf(step->text, sizeof(step->text), "%s", ignored.text);
+        return BATON_OK;
+    }
     if (rc != BATON_OK) {
         return baton_fail(err, rc, "%s", ignored.text);
     }
@@ -191,6 +196,7 @@ baton_code provision_plan_make(const struct config *config, struct log *log,
         step->wanted.name = step->found.name = step->name.s; /* the array has moved meanwhile */
         plan.n_changes += step->what == PROVISION_create || step->what == PROVISION_mend ? 1 : 0;
         plan.n_refused += step->what == PROVISION_refuse ? 1 : 0;
+        plan.n_hidden += step->what == PROVISION_hidden ? 1 : 0;
     }
     *ret_plan = plan;
     return BATON_OK;
@@ -200,6 +206,7 @@ baton_code provision_apply(struct log *log, const struct provision_plan *plan,
                            struct baton_error *err)
 {
     const struct provision_step *refused = NULL;
+    const struct provision_step *hidden = NULL;
     struct log_topic *create = calloc(plan->count + 1, sizeof(*create));
     size_t n_create = 0;
     baton_code rc = BATON_OK;
@@ -218,6 +225,9 @@ baton_code provision_apply(struct log *log, const struct provision_plan *plan,
         case PROVISION_refuse:
             refused = refused == NULL ? step : refused;
             break;
+        case PROVISION_hidden:
+            hidden = hidden == NULL ? step : hidden;
+            break;
         case PROVISION_keep:
         case PROVISION_note:
         case PROVISION_surplus:
@@ -231,6 +241,9 @@ baton_code provision_apply(struct log *log, const struct provision_plan *plan,
     free(create);
     if (rc == BATON_OK && refused != NULL) {
         return baton_fail(err, BATON_E_topic_missing, "%s", refused->text);
+    }
+    if (rc == BATON_OK && hidden != NULL) {
+        return baton_fail(err, BATON_E_not_permitted, "%s", hidden->text);
     }
     return rc;
 }

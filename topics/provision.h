@@ -23,6 +23,7 @@
     PROVISION(create, "is missing and will be made")                                               \
     PROVISION(mend, "has other settings, which will be mended")                                    \
     PROVISION(note, "works, but has not as many copies as the configuration says")                 \
+    PROVISION(hidden, "may not be looked at by this principal")                                    \
     PROVISION(refuse, "cannot be mended by this program")                                          \
     PROVISION(surplus, "belongs to no configured service and is left alone")
 
@@ -36,8 +37,8 @@ struct provision_step {
     struct service_id service; /* "" for topics of no service */
     enum provision what;
     struct log_topic wanted; /* name points into this step; of a surplus: what is there */
-    struct log_topic found;  /* the same; not set for create */
-    char text[640];          /* why, for mend, note and refuse; else "" */
+    struct log_topic found;  /* the same; not set for create and hidden */
+    char text[640];          /* why, for mend, note, hidden and refuse; else "" */
 };
 
 struct provision_plan {
@@ -45,6 +46,7 @@ struct provision_plan {
     size_t count;
     size_t n_changes; /* create and mend */
     size_t n_refused;
+    size_t n_hidden;
 };
 
 const char *provision_word(enum provision what);
@@ -55,7 +57,7 @@ baton_code provision_plan_make(const struct config *config, struct log *log,
                                struct provision_plan *ret_plan, struct baton_error *err);
 /*
  * Creates and mends. Topics that cannot be mended are left; topic_missing names the first of them
- * after everything else was done.
+ * after everything else was done, or not_permitted the first that may not be looked at.
  */
 baton_code provision_apply(struct log *log, const struct provision_plan *plan,
                            struct baton_error *err);

@@ -238,7 +238,9 @@ static bool put_sets(struct config_loading *loading, const char *const *sets, si
         if (key == NULL) {
             return false;
         }
-        if (!yaml_tree_put(loading->tree, key, equals + 1, origins[i])) {
+        /* Names of librdkafka's settings have dots of their own. */
+        size_t depth_max = strncmp(key, "kafka.client.", 13) == 0 ? 3 : LIMIT_YAML_DEPTH;
+        if (!yaml_tree_put(loading->tree, key, depth_max, equals + 1, origins[i])) {
             yaml_found(&loading->findings, &here, "this key does not lead to one value");
         }
         free(key);

@@ -181,11 +181,12 @@ const struct yaml_node *yaml_member(const struct yaml_node *map, const char *key
     return member(map, key, strlen(key));
 }
 
-bool yaml_tree_put(struct yaml_tree *tree, const char *path, const char *text, const char *origin)
+bool yaml_tree_put(struct yaml_tree *tree, const char *path, size_t depth_max, const char *text,
+                   const char *origin)
 {
     struct yaml_node *at = tree->root;
-    while (true) {
-        size_t n = strcspn(path, ".");
+    for (size_t depth = 1;; depth++) {
+        size_t n = depth < depth_max ? strcspn(path, ".") : strlen(path);
         bool end = path[n] == '\0';
         if (at->kind == YAML_KIND_text && at->empty) {
             at->kind = YAML_KIND_map; /* `section:` with nothing below */

@@ -61,9 +61,13 @@ struct yaml_node *yaml_tree_root(const struct yaml_tree *tree);
 
 /* The member of a map, or NULL. */
 const struct yaml_node *yaml_member(const struct yaml_node *map, const char *key);
-/* Puts a text at a dotted path, making maps on the way and replacing what is there; origin is kept
- * (not copied). False when memory is out or the path leads through a text or a list. */
-bool yaml_tree_put(struct yaml_tree *tree, const char *path, const char *text, const char *origin);
+/*
+ * Puts a text at a dotted path of at most depth_max keys, the last of which may have dots itself,
+ * making maps on the way and replacing what is there; origin is kept (not copied). False when memory
+ * is out or the path leads through a text or a list.
+ */
+bool yaml_tree_put(struct yaml_tree *tree, const char *path, size_t depth_max, const char *text,
+                   const char *origin);
 
 /* Members of map that are none of keys are mistakes, told with the nearest of keys. */
 void yaml_only_keys(struct yaml_findings *findings, const struct yaml_node *map, const char *where,

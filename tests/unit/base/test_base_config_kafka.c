@@ -162,16 +162,18 @@ static void b14_what_is_not_wrong_but_not_good_is_a_warning(void **state)
 static void c1_findings_of_drivers_have_their_place(void **state)
 {
     (void)state;
-    static const char *const sets[] = {"kafka.client.debug=x"};
+    static const char *const sets[] = {"kafka.client.queue.buffering.max.ms=x"};
     struct config *c = NULL;
     struct buf findings = BUF_INIT;
     struct baton_error err = {BATON_OK, ""};
     assert_int_equal(parse(KAFKA "  client:\n    linger.ms: 5\n", sets, 1, &c, NULL), BATON_OK);
     assert_int_equal(c->kafka.n_client, 2);
+    assert_string_equal(c->kafka.client[1].key, "queue.buffering.max.ms");
     config_pair_found(&c->kafka.client[0], &findings, &err, "%s is not ours", "linger.ms");
     config_pair_found(&c->kafka.client[1], &findings, &err, "nor is this");
-    assert_string_equal(text_in(&findings), "/etc/x/f.yaml:5:5: linger.ms is not ours\n"
-                                            "--set kafka.client.debug=x: nor is this\n");
+    assert_string_equal(text_in(&findings),
+                        "/etc/x/f.yaml:5:5: linger.ms is not ours\n"
+                        "--set kafka.client.queue.buffering.max.ms=x: nor is this\n");
     assert_int_equal(err.code, BATON_E_bad_config);
     assert_string_equal(err.text, "/etc/x/f.yaml:5:5: linger.ms is not ours");
     config_free(c);
