@@ -136,6 +136,30 @@ def test_the_executor_of_the_readme_works(fresh):
     assert end_of(host, "reviewer", b"FIXTHIS soon", "t-2")[0] == "changes"
 
 
+def test_the_example_with_two_reviewers_goes_on_at_the_other(fresh):
+    """What quickstart shows, with its file: one turn, two attempts, one role."""
+    with open(os.path.join(EXAMPLES, "fallback", "baton.yaml"), encoding="utf-8") as file:
+        text = file.read().replace("identity: alice", f"identity: {fresh.identity}").replace("version: 1", f"version: 1\nprefix: {fresh.prefix}")
+    if fresh.driver == "kafka":
+        text = re.sub("^log: local .*", "log: kafka", text, flags=re.M)
+        text = re.sub("^# kafka: .*", f"kafka: {{brokers: [{fresh.brokers}]}}", text, flags=re.M)
+    with open(os.path.join(fresh.dir, "baton.yaml"), "w", encoding="utf-8") as file:
+        file.write(text)
+    shutil.copytree(os.path.join(EXAMPLES, "project"), os.path.join(fresh.dir, "project"))
+    shutil.copy(os.path.join(EXAMPLES, "fallback", "refused"), os.path.join(fresh.dir, "examples"))
+    fresh.run("init", ".").ok()
+    fresh.run("topics", "apply").ok()
+    fresh.run("config", "check").ok()
+    for service in ("claude-review", "codex-review"):
+        fresh.worker(service, "w1")
+    done = fresh.run("publish", "--service", "claude-review", "--role", "reviewer", "--task", "count-lines", "--payload", "-", "--wait",
+                     "--json", stdin=patch_of("fix.diff")).ok()
+    shown = fresh.show(done.one["turn_id"])
+    assert (shown["role"], shown["state"], shown["verdict"]) == ("reviewer", "completed", "changes"), shown
+    assert [(one["service"], one["state"], one["class"]) for one in shown["attempts"]] == \
+        [("claude-review", "delegated", "auth"), ("codex-review", "completed", None)], shown["attempts"]
+
+
 def test_the_readme_names_files_that_exist():
     """STYLE 2.1: the path of a handoff is kept true."""
     text = page("README.md")

@@ -157,7 +157,8 @@ class Host:
         self.workers = []
         self.settings = {}
         self.tampered = False  # set by tests that write to topics what a worker would not
-        self.init = self.run("init", self.dir, cwd=folder).ok()
+        log = [] if driver == "local" else ["--log", "kafka", "--brokers", self.brokers]
+        self.init = self.run("init", self.dir, *log, cwd=folder).ok()
         with open(os.path.join(self.dir, "baton.yaml"), encoding="utf-8") as file:
             self.first_configuration = file.read()
         self.identity = re.search(r"^identity:\s*\"?([\w.-]+)", self.first_configuration, re.M).group(1)
