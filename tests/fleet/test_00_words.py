@@ -253,6 +253,7 @@ def test_b11_a_missing_topic_is_named_with_the_command_that_mends_it(host):
     assert doctor.status != 0 and "gamma" in doctor.out + doctor.err, doctor
 
 
+@pytest.mark.core
 def test_topics_plan_then_apply_then_nothing_to_do(host):
     host.configure({"alpha": None, "beta": None, "gamma": None})
     host.log.drop(host.topic("handoff", "gamma"))

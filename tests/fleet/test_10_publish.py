@@ -126,6 +126,7 @@ def test_c09_a_payload_too_large_is_refused_with_the_limit(host):
     assert [call["task"] for call in host.calls()] == ["t-2"]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("over", [-2000, -400])
 def test_c11_every_size_below_the_limit_passes(host, over):
     """C11: what fits the handoff fits everything that follows from it."""
@@ -255,6 +256,7 @@ def test_h22_wait_claim_says_delivered(host):
     assert host.publish("alpha", "owner", "t-2", "--wait-claim", "--timeout", "20").ok().one["status"] == "delivered"
 
 
+@pytest.mark.core
 def test_wait_brings_the_outcome(host):
     host.worker("alpha")
     host.plan(tasks={"t-1": [{"verdict": "changes", "summary": "Rename it"}]})
@@ -271,6 +273,7 @@ def test_wait_ends_after_its_time(host):
     assert done.one["turn_id"] in [record.key.decode() for record in handoffs(host)]
 
 
+@pytest.mark.core
 def test_wait_of_a_repeat_brings_the_end_that_was(host):
     """A duplicate answers with the turn's present state and result."""
     host.worker("alpha")

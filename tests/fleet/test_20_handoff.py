@@ -7,6 +7,7 @@ import pytest
 from host import SLOW, wait_until
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("kind", ["exec", "child"])
 @pytest.mark.parametrize("role, verdict", [("owner", "done"), ("reviewer", "approve"), ("arbiter", "proceed")])
 def test_a_handoff_reaches_its_worker(fresh, kind, role, verdict):
@@ -59,6 +60,7 @@ def test_l41_the_environment_is_empty_but_for_what_is_declared(fresh):
     assert environment["BATON_MODE"] == "unattended", "L-14"
 
 
+@pytest.mark.core
 def test_r04_other_services_see_nothing(host):
     """R-04, R-47, H-18: a hundred handoffs to alpha; the worker of beta calls nothing and stores nothing."""
     host.worker("beta")
@@ -90,6 +92,7 @@ def test_both_services_at_once(host):
     assert {call["turn"]: (call["fake_service"], call["role"]) for call in host.calls()} == turns
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("after", ["queued", "running", "completed", "parked"])
 def test_a_repeat_is_one_turn(host, after):
     """R-29, E22, E24: the same command with the same key, whenever it comes, is one turn and one execution."""
@@ -200,6 +203,7 @@ def test_parallel_one_is_one_at_a_time(fresh):
     assert events == ["start", "end"] * 8
 
 
+@pytest.mark.core
 def test_offsets_pass_what_is_taken_and_the_owner_trims(host):
     """Rule 17: the committed offset of every partition ends behind its last handoff once all is taken in."""
     for n in range(20):
@@ -220,6 +224,7 @@ def test_a_start_to_the_first_turn_is_quick(host):
     host.ends(turn, "completed")
 
 
+@pytest.mark.core
 def test_drain_ends_when_nothing_is_left_and_not_before(host):
     """--drain waits for retries too, and for what runs."""
     host.plan(default=[{"class": "unavailable"}, {"sleep": 0.5}])

@@ -11,6 +11,7 @@ PARKING = ["auth", "access_denied", "rate_limited", "quota", "overloaded", "unav
            "invalid_output", "no_verdict", "bad_request", "policy"]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("role", ["owner", "reviewer", "arbiter"])
 def test_retry_keeps_the_role(host, role):
     """R-38, R-51: the attempt that follows a failure is the same turn under the same role."""

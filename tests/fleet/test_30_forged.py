@@ -149,6 +149,7 @@ def test_x4_signed_for_something_else(host, watch, how):
     watch.refused(record, "bad_signature")
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("known", [False, True])
 def test_x5_r19_a_turn_re_signed_with_another_role(host, watch, known):
     """X5, R-19: the id is a hash of the role; a known turn goes on with its own."""
@@ -201,6 +202,7 @@ def test_x10_h18_a_handoff_copied_to_another_service(host):
     assert [(call["fake_service"], call["turn"]) for call in host.calls()] == [("alpha", turn)]
 
 
+@pytest.mark.core
 def test_x11_a_copy_on_another_partition(host, watch):
     """X11: wrong_partition; one execution."""
     turn = host.published()

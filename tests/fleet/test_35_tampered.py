@@ -137,6 +137,7 @@ def test_x19_the_role_edited_in_the_store(waiting):
         assert worker.wait() != 0 and ("role_mismatch" in worker.log or "store_failed" in worker.log), worker.log
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("edit", ["column", "value", "payload", "signature", "both"])
 def test_x19_the_turn_log_edited_by_a_writer(waiting, edit):
     """X19: the record of the turn in the local log, changed with plain sqlite3; also with the store deleted."""

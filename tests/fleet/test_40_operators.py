@@ -18,6 +18,7 @@ def park(host, role="arbiter", task="t-1", service="alpha", worker_id="w1"):
     return turn, worker
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("role", ["owner", "reviewer", "arbiter"])
 def test_r39_parked_and_replayed_keeps_the_role(host, role):
     """R-39, R-24: the dead letter names the role; the replay is the next attempt under the same one."""
@@ -181,6 +182,7 @@ def test_d02_a_dead_letter_that_cannot_be_written(host):
 
 # ---- cancel ----
 
+@pytest.mark.core
 def test_r43_cancel_a_running_turn(host):
     """R-43: its executor is killed first; the turn says who and why."""
     host.plan(default=[{"hang": True}])
@@ -217,6 +219,7 @@ def test_cancel_a_turn_that_waits_by_its_short_id(host):
     assert host.calls() == []
 
 
+@pytest.mark.core
 def test_cancel_before_its_handoff(host):
     """Rule 28: a cancel of a turn that the log does not know is kept, and settles the handoff that comes later."""
     members = host.turn()

@@ -9,6 +9,7 @@ import pytest
 from host import SLOW, wait_until
 
 
+@pytest.mark.core
 def test_h56_a_stopped_worker_drains(host):
     """H-56, A22: SIGTERM takes nothing more, lets end what runs, cancels nothing, ends with 0."""
     host.plan(default=[{"sleep": 0.8}])
@@ -55,6 +56,7 @@ def test_two_stops_at_once_end_it_the_same_way(host):
     assert host.state(turn) in ("completed", "queued", "running")
 
 
+@pytest.mark.core
 def test_e07_killed_and_started_with_the_same_id(host):
     """E01, E07, E09: kill -9 in the middle of a turn; the same id takes over at once; attempt n is lost, n+1 runs."""
     host.plan(default=[{"hang": True}, {}])
@@ -100,6 +102,7 @@ def test_two_workers_share_a_service(host):
     assert workers == {"w1", "w2"} and len(host.calls()) == 40
 
 
+@pytest.mark.core
 def test_two_workers_one_is_killed(host):
     """E01, E03, E09: the other one finishes everything in less than ten seconds; no turn runs twice at once."""
     host.plan(default=[{"sleep": 0.3}])
@@ -129,6 +132,7 @@ def test_two_workers_one_is_killed(host):
     assert second.alive and not host.letters()
 
 
+@pytest.mark.core
 def test_e10_a_stopped_worker_loses_its_turns_and_its_results_are_late(host):
     """E10: SIGSTOP; after a session the other takes over; what the first one says then is not applied."""
     host.plan(default=[{"sleep": 14, "summary": "from the first"}, {"summary": "from the second"}])
@@ -149,6 +153,7 @@ def test_e10_a_stopped_worker_loses_its_turns_and_its_results_are_late(host):
     host.ends(after, "completed", 30)
 
 
+@pytest.mark.core
 def test_b04_f07_a_second_process_with_the_same_id(host):
     """B04, F07: refused with the id and the pid of the older one, which goes on."""
     host.plan(default=[{"until": host.fake + "/go"}])
@@ -262,6 +267,7 @@ def test_a_delay_outlives_a_restart(host):
     assert 2.9 <= second["t"] - ended < 3 + 4 * SLOW
 
 
+@pytest.mark.core
 def test_the_log_forgets_nothing_when_every_store_is_lost(host):
     """Losing a store costs work, not correctness: what ended stays ended, what was open goes on."""
     host.plan(default=[{}], tasks={"t-parked": [{"class": "bad_request"}, {}],
