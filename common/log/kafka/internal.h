@@ -4,7 +4,7 @@
  *
  *   open.c        the log: one connection for administration, the identity of the cluster
  *   settings.c    what a client handle is configured with, and what may be passed through
- *   handle.c      handles made, listened to, destroyed within a time
+ *   handle.c      handles made, and listened to
  *   message.c     batches of consumed messages
  *   admin.c       requests of administration and metadata, with one deadline each
  *   errors.c      one table: what an error of librdkafka or the broker means and what to do
@@ -69,7 +69,7 @@ baton_code kafka_set_int(rd_kafka_conf_t *conf, const char *name, int64_t value,
 baton_code kafka_handle_new(struct kafka_client *client, rd_kafka_conf_t *conf, rd_kafka_t **ret_rk,
                             struct baton_error *err);
 /* Destroys a handle in a thread of its own and waits at most timeout_ms for it (it can hang while
- * brokers are away). False: client and log must stay in memory. rk may be NULL. */
+ * brokers are away). False: client and log must stay in memory (producer.c). */
 bool kafka_destroy_bounded(rd_kafka_t *rk, int64_t timeout_ms);
 /* Sets log_cb, error_cb and opaque; part of kafka_conf_new. */
 void kafka_conf_listen(rd_kafka_conf_t *conf, struct kafka_client *client);
@@ -106,14 +106,16 @@ baton_code kafka_fail_client(struct baton_error *err, const struct kafka_client 
 
 /*
  * `tried` says which right was missing, so these words are used:
- *   "writing to", "reading", "describing", "reading the settings of", "creating", "mending",
- *   "trimming" a topic; "joining group", "describing group", "reading offsets of group",
- *   "committing offsets of group"; "taking over" a transactional id
+ *   "writing to", "reading from", "describing", "reading the settings of", "creating", "mending",
+ *   "trimming" a topic; "joining group", "describing group", "asking for the offsets of group";
+ *   "taking over transactional id", "writing with transactional id"
  */
 
 /* ---- requests on the log's own handle (admin.c) ---- */
 
-/* Metadata of one topic (NULL: of all), asked again until timeout_ms is over. */
+/* Metadata of one topic, of all (KAFKA_ALL_TOPICS), or of the brokers alone (NULL); asked again until
+ * timeout_ms is over. A topic's own error stands in the answer. */
+#define KAFKA_ALL_TOPICS "*"
 baton_code kafka_metadata(struct kafka_log *log, const char *topic, int64_t timeout_ms,
                           const struct rd_kafka_metadata **ret_metadata, struct baton_error *err);
 /* A request of administration: begun, sent by the caller with queue and options, waited for. */
@@ -152,6 +154,11 @@ baton_code kafka_record_check(struct kafka_log *log, struct log_record *record, 
 /* Headers for producev (NULL where there are none); freed by librdkafka when the record was taken.
  */
 rd_kafka_headers_t *kafka_headers_of(const struct log_record *record);
+
+/* Low mark and end of a partition, the end as the handle's isolation sees it; asked again while that
+ * can help (trim.c). */
+rd_kafka_resp_err_t kafka_ends(rd_kafka_t *rk, const char *topic, int32_t partition,
+                               int64_t timeout_ms, int64_t *ret_low, int64_t *ret_end);
 
 /* ---- batches of consumed messages (message.c) ---- */
 

@@ -380,7 +380,7 @@ baton_code kafka_member_poll(struct log_member *base, struct log_event *ret_even
     *ret_event = member->events[0];
     member->n_events--;
     memmove(member->events, member->events + 1, member->n_events * sizeof(member->events[0]));
-    member_wake(member); /* there may be more to tell, or to let go */
+    member_ring(member); /* there may be more to tell, or to let go */
     return BATON_OK;
 }
 

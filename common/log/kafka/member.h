@@ -90,7 +90,7 @@ void member_let_go(struct kafka_member *member);
 void member_found_lost(struct kafka_member *member);
 void member_tell(struct kafka_member *member, enum log_event_kind kind);
 /* Makes the descriptor readable. */
-void member_wake(struct kafka_member *member);
+void member_ring(struct kafka_member *member);
 
 /* ---- queue.c ---- */
 /* Takes the partition's queue off the main one; before rd_kafka_assign. */

@@ -38,7 +38,7 @@ static int64_t generation_of(const struct kafka_member *member)
     return generation > 0 ? generation : member->generation + 1;
 }
 
-void member_wake(struct kafka_member *member)
+void member_ring(struct kafka_member *member)
 {
     const uint64_t one = 1;
     (void)!write(member->fd, &one, sizeof(one));
@@ -59,7 +59,7 @@ void member_tell(struct kafka_member *member, enum log_event_kind kind)
             event->partitions[event->count++] = p;
         }
     }
-    member_wake(member);
+    member_ring(member);
 }
 
 static int input_of(const struct kafka_member *member, const char *topic)

@@ -1,0 +1,110 @@
+/*
+ * Requests on the log's own handle: metadata, and those of administration. In: open.c, topic_*.c,
+ * groups.c. Each has one deadline; a broker that refuses the login is not waited for.
+ */
+#include "common/log/kafka/state.h"
+
+#include "common/base/clock.h"
+
+#include <string.h>
+
+#define SLICE_FIRST_MS 250
+#define SLICE_MAX_MS 2000
+
+/* Errors that the next try may not have. */
+static bool passing(rd_kafka_resp_err_t cause)
+{
+    return cause == RD_KAFKA_RESP_ERR__TRANSPORT || cause == RD_KAFKA_RESP_ERR__TIMED_OUT ||
+           cause == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || cause == RD_KAFKA_RESP_ERR__RESOLVE ||
+           cause == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
+}
+
+/* Hears what the connection has to say; true: it is not worth waiting. */
+static bool hopeless(struct kafka_log *log)
+{
+    char said[8];
+    rd_kafka_poll(log->admin, 0);
+    rd_kafka_resp_err_t heard = kafka_client_said(&log->client, said, sizeof(said));
+    return kafka_code(heard) == BATON_E_not_permitted ||
+           kafka_fail_client(NULL, &log->client, RD_KAFKA_RESP_ERR__TRANSPORT, "", NULL) ==
+               BATON_E_bad_config;
+}
+
+baton_code kafka_metadata(struct kafka_log *log, const char *topic, int64_t timeout_ms,
+                          const struct rd_kafka_metadata **ret_metadata, struct baton_error *err)
+{
+    const int64_t end_ms = mono_now().v + timeout_ms;
+    int64_t slice_ms = SLICE_FIRST_MS;
+    rd_kafka_topic_t *rkt = NULL;
+    rd_kafka_resp_err_t cause;
+    const bool all = topic != NULL && strcmp(topic, KAFKA_ALL_TOPICS) == 0;
+    if (topic != NULL && !all && (rkt = rd_kafka_topic_new(log->admin, topic, NULL)) == NULL) {
+        return kafka_fail(err, log, rd_kafka_last_error(), "describing", topic);
+    }
+    for (;;) {
+        int64_t rest_ms = end_ms - mono_now().v;
+        int64_t wait_ms = rest_ms < slice_ms ? rest_ms : slice_ms;
+        cause =
+            rd_kafka_metadata(log->admin, all, rkt, ret_metadata, (int)(wait_ms > 1 ? wait_ms : 1));
+        if (!passing(cause) || hopeless(log) || mono_now().v >= end_ms) {
+            break;
+        }
+        slice_ms = slice_ms * 2 > SLICE_MAX_MS ? SLICE_MAX_MS : slice_ms * 2;
+    }
+    if (rkt != NULL) {
+        rd_kafka_topic_destroy(rkt);
+    }
+    if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        return kafka_fail_client(err, &log->client, cause, "describing",
+                                 all             ? "the topics"
+                                 : topic != NULL ? topic
+                                                 : "the cluster");
+    }
+    kafka_client_well(&log->client);
+    return BATON_OK;
+}
+
+void kafka_request_begin(struct kafka_log *log, rd_kafka_admin_op_t what, int64_t timeout_ms,
+                         struct kafka_request *ret_request)
+{
+    char text[8];
+    timeout_ms = timeout_ms > 1 ? timeout_ms : 1;
+    *ret_request = (struct kafka_request){.log = log,
+                                          .queue = rd_kafka_queue_new(log->admin),
+                                          .options = rd_kafka_AdminOptions_new(log->admin, what),
+                                          .timeout_ms = timeout_ms};
+    rd_kafka_AdminOptions_set_request_timeout(ret_request->options, (int)timeout_ms, text,
+                                              sizeof(text));
+}
+
+baton_code kafka_request_end(struct kafka_request *request, const char *tried, const char *on,
+                             rd_kafka_event_t **ret_event, struct baton_error *err)
+{
+    struct kafka_log *log = request->log;
+    /* The client ends the request by itself; a little later nothing comes any more. */
+    const int64_t end_ms = mono_now().v + request->timeout_ms + 2000;
+    rd_kafka_event_t *event = NULL;
+    rd_kafka_resp_err_t cause = RD_KAFKA_RESP_ERR__TIMED_OUT;
+    while (event == NULL && mono_now().v < end_ms) {
+        event = rd_kafka_queue_poll(request->queue, SLICE_FIRST_MS);
+        if (event == NULL && hopeless(log)) {
+            break;
+        }
+    }
+    rd_kafka_poll(log->admin, 0);
+    if (event != NULL) {
+        cause = rd_kafka_event_error(event);
+    }
+    rd_kafka_AdminOptions_destroy(request->options);
+    rd_kafka_queue_destroy(request->queue);
+    if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        baton_code rc = kafka_fail_client(err, &log->client, cause, tried, on);
+        if (event != NULL) {
+            rd_kafka_event_destroy(event);
+        }
+        return rc;
+    }
+    kafka_client_well(&log->client);
+    *ret_event = event;
+    return BATON_OK;
+}

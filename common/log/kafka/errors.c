@@ -1,0 +1,249 @@
+/*
+ * What an error of librdkafka or of a broker means, and what to do: one table. In: every file here.
+ */
+#include "common/log/kafka/state.h"
+
+#include "common/base/check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct row {
+    rd_kafka_resp_err_t cause;
+    baton_code code;
+    const char *why;  /* NULL: librdkafka's own words */
+    const char *todo; /* "": nothing */
+};
+
+#define ERR(word) RD_KAFKA_RESP_ERR_##word
+#define IN_TIME "it is tried again; if it lasts, look at the brokers' logs"
+#define FREE_DISK "free space on the brokers' disks"
+
+/* What is not here is service_unavailable in librdkafka's words: worth a repetition. */
+static const struct row rows[] = {
+    /* the connection */
+    {ERR(_TRANSPORT), BATON_E_service_unavailable, "the connection was lost", ""},
+    {ERR(_ALL_BROKERS_DOWN), BATON_E_service_unavailable, "no broker can be reached", ""},
+    {ERR(_RESOLVE), BATON_E_service_unavailable, "a broker's name cannot be resolved", ""},
+    {ERR(_TIMED_OUT), BATON_E_timed_out, "no answer in time", ""},
+    {ERR(_TIMED_OUT_QUEUE), BATON_E_timed_out, "no answer in time", ""},
+    {ERR(_MSG_TIMED_OUT), BATON_E_timed_out, "no acknowledgement in time", ""},
+    {ERR(REQUEST_TIMED_OUT), BATON_E_timed_out, "the broker ran out of time", IN_TIME},
+    {ERR(_AUTHENTICATION), BATON_E_not_permitted, "the brokers refuse user and password",
+     "see kafka.sasl in the configuration"},
+    {ERR(SASL_AUTHENTICATION_FAILED), BATON_E_not_permitted, "the brokers refuse user and password",
+     "see kafka.sasl in the configuration"},
+    {ERR(UNSUPPORTED_SASL_MECHANISM), BATON_E_not_permitted,
+     "the brokers do not speak this SASL mechanism", "see kafka.sasl.mechanism"},
+    {ERR(ILLEGAL_SASL_STATE), BATON_E_not_permitted, "the brokers want another kind of login",
+     "see kafka.security and kafka.sasl"},
+    {ERR(_SSL), BATON_E_service_unavailable, "no TLS connection comes about",
+     "see kafka.security, kafka.ca and the brokers' certificates"},
+    {ERR(_UNSUPPORTED_FEATURE), BATON_E_bad_config, "the brokers are too old for this",
+     "Baton needs brokers of Kafka 2.5 or newer"},
+    {ERR(UNSUPPORTED_VERSION), BATON_E_bad_config, "the brokers are too old for this",
+     "Baton needs brokers of Kafka 2.5 or newer"},
+    {ERR(_FATAL), BATON_E_service_unavailable, "the client has failed for good", ""},
+    {ERR(_DESTROY), BATON_E_stopped, "the client is being closed", ""},
+    {ERR(_QUEUE_FULL), BATON_E_service_unavailable, "too much waits to be sent", IN_TIME},
+    /* rights: the text is made of right, resource and principal */
+    {ERR(TOPIC_AUTHORIZATION_FAILED), BATON_E_not_permitted, "", ""},
+    {ERR(GROUP_AUTHORIZATION_FAILED), BATON_E_not_permitted, "", ""},
+    {ERR(TRANSACTIONAL_ID_AUTHORIZATION_FAILED), BATON_E_not_permitted, "", ""},
+    {ERR(CLUSTER_AUTHORIZATION_FAILED), BATON_E_not_permitted, "", ""},
+    /* topics */
+    {ERR(UNKNOWN_TOPIC_OR_PART), BATON_E_topic_missing, "it is not there",
+     "`baton topics apply` makes what is missing"},
+    {ERR(_UNKNOWN_TOPIC), BATON_E_topic_missing, "it is not there",
+     "`baton topics apply` makes what is missing"},
+    {ERR(_UNKNOWN_PARTITION), BATON_E_topic_missing, "it has no such partition",
+     "`baton topics plan` shows what differs"},
+    {ERR(TOPIC_EXCEPTION), BATON_E_invalid_request, "that is no name for a topic", ""},
+    {ERR(LEADER_NOT_AVAILABLE), BATON_E_service_unavailable, "it has no leader now", IN_TIME},
+    {ERR(NOT_LEADER_FOR_PARTITION), BATON_E_service_unavailable, "its leader has changed", IN_TIME},
+    {ERR(INVALID_REPLICATION_FACTOR), BATON_E_bad_config,
+     "there are fewer brokers than copies wanted", "see kafka.replication"},
+    {ERR(INVALID_PARTITIONS), BATON_E_invalid_request, "that number of partitions cannot be", ""},
+    {ERR(INVALID_CONFIG), BATON_E_bad_config, "the brokers refuse its settings", ""},
+    {ERR(POLICY_VIOLATION), BATON_E_invalid_request, "a rule of the brokers forbids it", ""},
+    {ERR(KAFKA_STORAGE_ERROR), BATON_E_disk_full, "a broker's disk is full or broken", FREE_DISK},
+    {ERR(NOT_ENOUGH_REPLICAS), BATON_E_service_unavailable, "too few copies are alive to write",
+     IN_TIME},
+    {ERR(NOT_ENOUGH_REPLICAS_AFTER_APPEND), BATON_E_service_unavailable,
+     "too few copies are alive to write", IN_TIME},
+    /* records */
+    {ERR(MSG_SIZE_TOO_LARGE), BATON_E_record_too_large, "the record is larger than it takes", ""},
+    {ERR(INVALID_MSG_SIZE), BATON_E_record_too_large, "the record is larger than it takes", ""},
+    {ERR(RECORD_LIST_TOO_LARGE), BATON_E_record_too_large, "the records are larger than it takes",
+     ""},
+    {ERR(INVALID_RECORD), BATON_E_invalid_request,
+     "the brokers refuse the record: a compacted topic takes none without a key", ""},
+    {ERR(INVALID_MSG), BATON_E_publish_failed, "the record arrived damaged", IN_TIME},
+    {ERR(OFFSET_OUT_OF_RANGE), BATON_E_invalid_request, "there is no such offset", ""},
+    {ERR(_PURGE_QUEUE), BATON_E_timed_out, "it was not sent in time", ""},
+    {ERR(_PURGE_INFLIGHT), BATON_E_timed_out, "it was not acknowledged in time", ""},
+    /* groups and transactions */
+    {ERR(COORDINATOR_NOT_AVAILABLE), BATON_E_service_unavailable,
+     "its coordinator is not there now", IN_TIME},
+    {ERR(NOT_COORDINATOR), BATON_E_service_unavailable, "its coordinator has changed", IN_TIME},
+    {ERR(COORDINATOR_LOAD_IN_PROGRESS), BATON_E_service_unavailable, "its coordinator is starting",
+     IN_TIME},
+    {ERR(INVALID_SESSION_TIMEOUT), BATON_E_bad_config,
+     "the brokers do not allow a session of that length",
+     "see kafka.session and the brokers' group.min.session.timeout.ms"},
+    {ERR(INCONSISTENT_GROUP_PROTOCOL), BATON_E_bad_config,
+     "its members want other assignments than ours",
+     "no other program may be a member of a group of Baton's"},
+    {ERR(GROUP_MAX_SIZE_REACHED), BATON_E_service_unavailable, "the group is full",
+     "see the brokers' group.max.size"},
+    {ERR(FENCED_INSTANCE_ID), BATON_E_twin, "another process has this worker id",
+     "give each worker its own id"},
+    {ERR(PRODUCER_FENCED), BATON_E_twin, "another producer has this transactional id", ""},
+    {ERR(_FENCED), BATON_E_twin, "another producer has this transactional id", ""},
+    {ERR(INVALID_PRODUCER_EPOCH), BATON_E_twin, "another producer has this transactional id", ""},
+    {ERR(INVALID_TRANSACTION_TIMEOUT), BATON_E_bad_config,
+     "the brokers do not allow a transaction of that length",
+     "see kafka.session and the brokers' transaction.max.timeout.ms"},
+    {ERR(UNSTABLE_OFFSET_COMMIT), BATON_E_timed_out, "a transaction that moves it is open", ""},
+    {ERR(_INVALID_ARG), BATON_E_unexpected, NULL, ""},
+    {ERR(_STATE), BATON_E_unexpected, NULL, ""},
+};
+
+/* Which right an attempt needs. */
+struct right {
+    const char *tried;
+    const char *right;
+    const char *kind;
+};
+
+static const struct right rights[] = {
+    {"writing to", "Write", "topic"},
+    {"opening topic", "Describe", "topic"},
+    {"reading from", "Read", "topic"},
+    {"describing", "Describe", "topic"},
+    {"reading the settings of", "DescribeConfigs", "topic"},
+    {"creating", "Create", "topic"},
+    {"mending", "AlterConfigs", "topic"},
+    {"trimming", "Delete", "topic"},
+    {"joining group", "Read", "group"},
+    {"being a member of group", "Read", "group"},
+    {"describing group", "Describe", "group"},
+    {"asking for the offsets of group", "Describe", "group"},
+    {"taking over transactional id", "Write", "transactional id"},
+    {"writing with transactional id", "Write", "transactional id"},
+};
+
+static const struct row *row_of(rd_kafka_resp_err_t cause)
+{
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        if (rows[i].cause == cause) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+baton_code kafka_code(rd_kafka_resp_err_t cause)
+{
+    if (cause == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        return BATON_OK;
+    }
+    const struct row *row = row_of(cause);
+    return row != NULL ? row->code : BATON_E_service_unavailable;
+}
+
+/* A resource that the cause names by itself, whatever was tried. */
+static const char *kind_of(rd_kafka_resp_err_t cause, const char *kind)
+{
+    if (cause == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED) {
+        return "group";
+    }
+    if (cause == RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED) {
+        return "transactional id";
+    }
+    return cause == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED ? "the cluster" : kind;
+}
+
+static bool about_rights(rd_kafka_resp_err_t cause)
+{
+    return cause == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
+           cause == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED ||
+           cause == RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED ||
+           cause == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
+}
+
+/* FIELD B13: right, resource and principal. */
+static baton_code fail_right(struct baton_error *err, const struct kafka_log *log,
+                             rd_kafka_resp_err_t cause, const char *tried, const char *on)
+{
+    const char *right = NULL;
+    const char *kind = "topic";
+    for (size_t i = 0; i < COUNT_OF(rights); i++) {
+        if (strcmp(rights[i].tried, tried) == 0) {
+            right = rights[i].right;
+            kind = rights[i].kind;
+        }
+    }
+    kind = kind_of(cause, kind);
+    return baton_fail(err, BATON_E_not_permitted,
+                      "%s%s%s: %s has not the right %s%s%s on %s%s%s; `baton topics plan --acl` "
+                      "prints the rights that are needed",
+                      tried, on != NULL ? " " : "", on != NULL ? on : "", kafka_principal(log),
+                      right != NULL ? "'" : "", right != NULL ? right : "that this needs",
+                      right != NULL ? "'" : "", kind, on != NULL ? " " : "", on != NULL ? on : "");
+}
+
+baton_code kafka_fail(struct baton_error *err, const struct kafka_log *log,
+                      rd_kafka_resp_err_t cause, const char *tried, const char *on)
+{
+    const struct row *row = row_of(cause);
+    if (about_rights(cause)) {
+        return fail_right(err, log, cause, tried, on);
+    }
+    const char *why = row != NULL && row->why != NULL ? row->why : rd_kafka_err2str(cause);
+    const char *todo = row != NULL ? row->todo : IN_TIME;
+    return baton_fail(err, kafka_code(cause), "%s%s%s: %s (%s%s%s)%s%s", tried,
+                      on != NULL ? " " : "", on != NULL ? on : "", why, rd_kafka_err2name(cause),
+                      cause < 0 ? ", brokers " : "", cause < 0 ? kafka_brokers(log) : "",
+                      todo[0] != '\0' ? "; " : "", todo);
+}
+
+/* Errors that only say that nobody answers: the connection knows more. */
+static bool says_little(rd_kafka_resp_err_t cause)
+{
+    return cause == RD_KAFKA_RESP_ERR__TRANSPORT || cause == RD_KAFKA_RESP_ERR__TIMED_OUT ||
+           cause == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT || cause == RD_KAFKA_RESP_ERR__PURGE_QUEUE ||
+           cause == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT ||
+           cause == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN ||
+           cause == RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE || cause == RD_KAFKA_RESP_ERR__FATAL;
+}
+
+/* A TLS failure that no waiting heals. */
+static bool wrong_for_good(const char *said)
+{
+    return strstr(said, "verify failed") != NULL || strstr(said, "wrong version number") != NULL ||
+           strstr(said, "unknown ca") != NULL || strstr(said, "certificate required") != NULL;
+}
+
+baton_code kafka_fail_client(struct baton_error *err, const struct kafka_client *client,
+                             rd_kafka_resp_err_t cause, const char *tried, const char *on)
+{
+    char said[sizeof(client->said)];
+    rd_kafka_resp_err_t heard =
+        kafka_client_said((struct kafka_client *)client, said, sizeof(said));
+    const struct row *row = row_of(heard);
+    if (heard == RD_KAFKA_RESP_ERR_NO_ERROR || !says_little(cause)) {
+        return kafka_fail(err, client->log, cause, tried, on);
+    }
+    baton_code code = kafka_code(cause);
+    if (kafka_code(heard) == BATON_E_not_permitted) {
+        code = BATON_E_not_permitted;
+    } else if (heard == RD_KAFKA_RESP_ERR__SSL && wrong_for_good(said)) {
+        code = BATON_E_bad_config;
+    }
+    const char *why = row != NULL && row->why != NULL ? row->why : rd_kafka_err2str(heard);
+    const char *todo = row != NULL ? row->todo : "";
+    return baton_fail(err, code, "%s%s%s: brokers %s: %s (%s)%s%s", tried, on != NULL ? " " : "",
+                      on != NULL ? on : "", kafka_brokers(client->log), why, said,
+                      todo[0] != '\0' ? "; " : "", todo);
+}

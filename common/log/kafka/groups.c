@@ -1,0 +1,153 @@
+/* What a group looks like from outside. In: common/log/log.c. Out: admin.c. */
+#include "common/log/kafka/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ASK_TIMEOUT_MS 10000
+
+static int by_worker(const void *a, const void *b)
+{
+    return strcmp(((const struct log_group_member *)a)->worker,
+                  ((const struct log_group_member *)b)->worker);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return (*(const int32_t *)a > *(const int32_t *)b) -
+           (*(const int32_t *)a < *(const int32_t *)b);
+}
+
+/* The numbers are the same for both inputs: each once. */
+static void partitions_of(const rd_kafka_MemberDescription_t *from, struct log_group_member *to)
+{
+    const rd_kafka_topic_partition_list_t *list =
+        rd_kafka_MemberAssignment_partitions(rd_kafka_MemberDescription_assignment(from));
+    for (int i = 0; list != NULL && i < list->cnt; i++) {
+        bool there = false;
+        for (size_t k = 0; k < to->count; k++) {
+            there = there || to->partitions[k] == list->elems[i].partition;
+        }
+        if (!there && to->count < LOG_PARTITIONS_MAX) {
+            to->partitions[to->count++] = list->elems[i].partition;
+        }
+    }
+    qsort(to->partitions, to->count, sizeof(to->partitions[0]), by_number);
+}
+
+static baton_code members_of(const rd_kafka_ConsumerGroupDescription_t *group,
+                             struct log_group_member **ret_members, size_t *ret_count,
+                             struct baton_error *err)
+{
+    size_t count = rd_kafka_ConsumerGroupDescription_member_count(group);
+    struct log_group_member *members = calloc(count + 1, sizeof(*members));
+    if (members == NULL) {
+        return baton_fail(err, BATON_E_no_memory, "members of a group: out of memory");
+    }
+    for (size_t i = 0; i < count; i++) {
+        const rd_kafka_MemberDescription_t *from =
+            rd_kafka_ConsumerGroupDescription_member(group, i);
+        const char *worker = rd_kafka_MemberDescription_group_instance_id(from);
+        if (worker == NULL || worker[0] == '\0') { /* no member of ours */
+            worker = rd_kafka_MemberDescription_client_id(from);
+        }
+        snprintf(members[i].worker, sizeof(members[i].worker), "%s", worker);
+        partitions_of(from, &members[i]);
+    }
+    qsort(members, count, sizeof(*members), by_worker);
+    *ret_members = members;
+    *ret_count = count;
+    return BATON_OK;
+}
+
+baton_code kafka_group_members(struct log *base, const char *group,
+                               struct log_group_member **ret_members, size_t *ret_count,
+                               struct baton_error *err)
+{
+    struct kafka_log *log = (struct kafka_log *)base;
+    struct kafka_request request;
+    rd_kafka_event_t *event = NULL;
+    size_t count = 0;
+    kafka_request_begin(log, RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS, ASK_TIMEOUT_MS, &request);
+    rd_kafka_DescribeConsumerGroups(log->admin, &group, 1, request.options, request.queue);
+    baton_code rc = kafka_request_end(&request, "describing group", group, &event, err);
+    if (rc != BATON_OK) {
+        return rc;
+    }
+    const rd_kafka_ConsumerGroupDescription_t **found =
+        rd_kafka_DescribeConsumerGroups_result_groups(
+            rd_kafka_event_DescribeConsumerGroups_result(event), &count);
+    const rd_kafka_error_t *error =
+        count == 1 ? rd_kafka_ConsumerGroupDescription_error(found[0]) : NULL;
+    if (count != 1 || (error != NULL && rd_kafka_error_code(error) != RD_KAFKA_RESP_ERR_NO_ERROR &&
+                       rd_kafka_error_code(error) != RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND)) {
+        rc = kafka_fail_client(err, &log->client,
+                               error != NULL ? rd_kafka_error_code(error)
+                                             : RD_KAFKA_RESP_ERR__BAD_MSG,
+                               "describing group", group);
+    } else {
+        rc = members_of(found[0], ret_members, ret_count, err);
+    }
+    rd_kafka_event_destroy(event);
+    return rc;
+}
+
+/* Of one partition: the offset, LOG_OFFSET_NONE without one, or an error. */
+static baton_code offset_in(struct kafka_log *log, rd_kafka_event_t *event, const char *group,
+                            int64_t *ret_offset, struct baton_error *err)
+{
+    static const char tried[] = "asking for the offsets of group";
+    size_t count = 0;
+    const rd_kafka_group_result_t **found = rd_kafka_ListConsumerGroupOffsets_result_groups(
+        rd_kafka_event_ListConsumerGroupOffsets_result(event), &count);
+    const rd_kafka_error_t *error = count == 1 ? rd_kafka_group_result_error(found[0]) : NULL;
+    const rd_kafka_topic_partition_list_t *list =
+        count == 1 ? rd_kafka_group_result_partitions(found[0]) : NULL;
+    rd_kafka_resp_err_t cause = count != 1      ? RD_KAFKA_RESP_ERR__BAD_MSG
+                                : error != NULL ? rd_kafka_error_code(error)
+                                                : RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (cause == RD_KAFKA_RESP_ERR_NO_ERROR && list != NULL && list->cnt == 1) {
+        cause = list->elems[0].err;
+    }
+    if (cause == RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND) {
+        *ret_offset = LOG_OFFSET_NONE;
+        return BATON_OK;
+    }
+    if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        return kafka_fail_client(err, &log->client, cause, tried, group);
+    }
+    int64_t offset = list != NULL && list->cnt == 1 ? list->elems[0].offset : -1;
+    *ret_offset = offset >= 0 ? offset : LOG_OFFSET_NONE;
+    return BATON_OK;
+}
+
+baton_code kafka_group_offset(struct log *base, const char *group, const char *topic,
+                              int32_t partition, int64_t *ret_offset, struct baton_error *err)
+{
+    struct kafka_log *log = (struct kafka_log *)base;
+    struct kafka_request request;
+    struct kafka_topic known;
+    rd_kafka_event_t *event = NULL;
+    baton_code rc = kafka_topic_of(log, topic, ASK_TIMEOUT_MS, &known, err);
+    if (rc == BATON_OK && (partition < 0 || partition >= known.partitions)) {
+        rc = baton_fail(err, BATON_E_topic_missing, "topic %s has %d partitions and no number %d",
+                        topic, known.partitions, partition);
+    }
+    if (rc != BATON_OK) {
+        return rc;
+    }
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(list, topic, partition);
+    rd_kafka_ListConsumerGroupOffsets_t *asked = rd_kafka_ListConsumerGroupOffsets_new(group, list);
+    rd_kafka_topic_partition_list_destroy(list);
+    kafka_request_begin(log, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, ASK_TIMEOUT_MS, &request);
+    rd_kafka_ListConsumerGroupOffsets(log->admin, &asked, 1, request.options, request.queue);
+    rc = kafka_request_end(&request, "asking for the offsets of group", group, &event, err);
+    rd_kafka_ListConsumerGroupOffsets_destroy(asked);
+    if (rc == BATON_OK) {
+        rc = offset_in(log, event, group, ret_offset, err);
+        rd_kafka_event_destroy(event);
+    }
+    return rc;
+}

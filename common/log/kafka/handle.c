@@ -1,0 +1,130 @@
+/*
+ * Handles of librdkafka: made, and listened to. In: every file here that has a
+ * handle. Their log lines and errors become log lines of ours; the last error is kept for messages.
+ */
+#include "common/log/kafka/state.h"
+
+#include "common/base/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+
+/* ---- what a handle says ---- */
+
+/* One limit for each kind of line, so that a flood of one does not hide another. */
+static struct diag_limit *limit_of(struct kafka_log *log, const char *facility)
+{
+    unsigned sum = 0;
+    for (const char *at = facility; at != NULL && *at != '\0'; at++) {
+        sum = sum * 31 + (unsigned char)*at;
+    }
+    return &log->limits[sum % KAFKA_LIMITS];
+}
+
+static enum diag_level level_of(int level)
+{
+    if (level <= LOG_WARNING) {
+        return DIAG_warn; /* a client that cannot go on returns an error as well */
+    }
+    return level <= LOG_INFO ? DIAG_info : DIAG_debug;
+}
+
+/* On any thread of the client. */
+static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
+{
+    struct kafka_client *client = rd_kafka_opaque(rk);
+    enum diag_level to = level_of(level);
+    if (client == NULL || !diag_wants(to) ||
+        (strcmp(facility, "CONFWARN") == 0 && strstr(text, "will be ignored") != NULL)) {
+        return; /* a setting for producers, at a consumer: every handle gets all that is passed */
+    }
+    if (to == DIAG_debug) {
+        diag_line(to, "kafka.client", D_TEXT("about", facility), D_TEXT("text", text));
+    } else {
+        diag_limited(limit_of(client->log, facility), to, "kafka.client", D_TEXT("about", facility),
+                     D_TEXT("text", text));
+    }
+}
+
+/* How much an error says: a later one that says less does not hide it. */
+static int weight(int cause)
+{
+    if (cause == RD_KAFKA_RESP_ERR__AUTHENTICATION || cause == RD_KAFKA_RESP_ERR__SSL) {
+        return 3;
+    }
+    if (cause == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || cause == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        return 0;
+    }
+    return cause == RD_KAFKA_RESP_ERR__FATAL ? 2 : 1;
+}
+
+/* The useful part: without the client's name and how often it was tried. */
+static const char *without_name(const char *reason)
+{
+    const char *at = strstr(reason, "]: ");
+    return at != NULL ? at + 3 : reason;
+}
+
+static void on_error(rd_kafka_t *rk, int cause, const char *reason, void *opaque)
+{
+    struct kafka_client *client = opaque;
+    (void)rk;
+    pthread_mutex_lock(&client->log->lock);
+    if (weight(cause) >= weight(atomic_load(&client->cause)) ||
+        mono_now().v - client->said_ms > KAFKA_SAID_MS) {
+        struct text_quote clean = text_quote_of(without_name(reason));
+        snprintf(client->said, sizeof(client->said), "%s", clean.s);
+        client->said_ms = mono_now().v;
+        atomic_store(&client->cause, cause);
+    }
+    pthread_mutex_unlock(&client->log->lock);
+    diag_limited(limit_of(client->log, rd_kafka_err2name(cause)), DIAG_warn, "kafka.trouble",
+                 D_TEXT("error", rd_kafka_err2name(cause)), D_TEXT("text", reason));
+}
+
+void kafka_conf_listen(rd_kafka_conf_t *conf, struct kafka_client *client)
+{
+    rd_kafka_conf_set_opaque(conf, client);
+    rd_kafka_conf_set_log_cb(conf, on_log);
+    rd_kafka_conf_set_error_cb(conf, on_error);
+}
+
+rd_kafka_resp_err_t kafka_client_said(struct kafka_client *client, char *ret_text, size_t size)
+{
+    rd_kafka_resp_err_t cause = RD_KAFKA_RESP_ERR_NO_ERROR;
+    ret_text[0] = '\0';
+    pthread_mutex_lock(&client->log->lock);
+    if (atomic_load(&client->cause) != 0 && mono_now().v - client->said_ms <= KAFKA_SAID_MS) {
+        cause = (rd_kafka_resp_err_t)atomic_load(&client->cause);
+        snprintf(ret_text, size, "%s", client->said);
+    }
+    pthread_mutex_unlock(&client->log->lock);
+    return cause;
+}
+
+void kafka_client_well(struct kafka_client *client)
+{
+    atomic_store(&client->cause, RD_KAFKA_RESP_ERR_NO_ERROR);
+}
+
+/* ---- made ---- */
+
+baton_code kafka_handle_new(struct kafka_client *client, rd_kafka_conf_t *conf, rd_kafka_t **ret_rk,
+                            struct baton_error *err)
+{
+    char text[256] = "";
+    bool produces = client->use == KAFKA_USE_txn || client->use == KAFKA_USE_publisher;
+    rd_kafka_t *rk =
+        rd_kafka_new(produces ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER, conf, text, sizeof(text));
+    if (rk == NULL) {
+        rd_kafka_conf_destroy(conf);
+        return errno == EAGAIN
+                   ? baton_fail(err, BATON_E_no_memory, "kafka: no threads for a client: %s",
+                                text_quote_of(text).s)
+                   : baton_fail(err, BATON_E_bad_config, "kafka: %s", text_quote_of(text).s);
+    }
+    *ret_rk = rk;
+    return BATON_OK;
+}

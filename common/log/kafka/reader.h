@@ -1,0 +1,31 @@
+/*
+ * Handles that readers share: a client costs threads and connections, a partition of it next to
+ * nothing. A handle reads a partition once at a time; who wants it twice gets another handle.
+ * Called by reader.c and open.c. Any thread.
+ */
+#ifndef BATON_COMMON_LOG_KAFKA_READER_H
+#define BATON_COMMON_LOG_KAFKA_READER_H
+
+#include "common/log/kafka/internal.h"
+
+struct reader_place {
+    struct reader_place *next;
+    int32_t partition;
+    char topic[];
+};
+
+struct reader_handle {
+    struct reader_handle *next;
+    struct kafka_client client;
+    enum log_isolation isolation;
+    rd_kafka_t *rk;
+    struct reader_place *places; /* what is being read */
+};
+
+/* A handle of that isolation in which nobody reads the partition; it is taken there. */
+baton_code reader_pool_take(struct kafka_log *log, enum log_isolation isolation, const char *topic,
+                            int32_t partition, struct reader_handle **ret_handle,
+                            struct baton_error *err);
+void reader_pool_give(struct reader_handle *handle, const char *topic, int32_t partition);
+
+#endif

@@ -1,0 +1,106 @@
+/* The handles that readers share. In: reader.c, open.c. */
+#include "common/log/kafka/reader.h"
+#include "common/log/kafka/state.h"
+
+#include "common/base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct reader_place **place_of(struct reader_handle *handle, const char *topic,
+                                      int32_t partition)
+{
+    struct reader_place **at = &handle->places;
+    while (*at != NULL && ((*at)->partition != partition || strcmp((*at)->topic, topic) != 0)) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+static struct reader_handle *handle_new(struct kafka_log *log, enum log_isolation isolation,
+                                        struct baton_error *err)
+{
+    struct reader_handle *handle = calloc(1, sizeof(*handle));
+    rd_kafka_conf_t *conf = NULL;
+    if (handle == NULL) {
+        baton_fail(err, BATON_E_no_memory, "a reader: out of memory");
+        return NULL;
+    }
+    handle->isolation = isolation;
+    conf = kafka_conf_new(log, &handle->client, KAFKA_USE_reader, err);
+    if (conf != NULL && isolation == LOG_READ_uncommitted &&
+        kafka_set(conf, "isolation.level", "read_uncommitted", err) != BATON_OK) {
+        rd_kafka_conf_destroy(conf);
+        conf = NULL;
+    }
+    if (conf == NULL || kafka_handle_new(&handle->client, conf, &handle->rk, err) != BATON_OK) {
+        free(handle);
+        return NULL;
+    }
+    return handle;
+}
+
+baton_code reader_pool_take(struct kafka_log *log, enum log_isolation isolation, const char *topic,
+                            int32_t partition, struct reader_handle **ret_handle,
+                            struct baton_error *err)
+{
+    struct baton_error why = {BATON_E_no_memory, "a reader: out of memory"};
+    const size_t len = strlen(topic) + 1;
+    struct reader_place *place = malloc(sizeof(*place) + len);
+    if (place == NULL) {
+        return baton_fail(err, BATON_E_no_memory, "a reader: out of memory");
+    }
+    place->partition = partition;
+    memcpy(place->topic, topic, len);
+    pthread_mutex_lock(&log->lock);
+    struct reader_handle *handle = log->pool;
+    while (handle != NULL &&
+           (handle->isolation != isolation || *place_of(handle, topic, partition) != NULL)) {
+        handle = handle->next;
+    }
+    if (handle == NULL && (handle = handle_new(log, isolation, &why)) != NULL) {
+        handle->next = log->pool;
+        log->pool = handle;
+    }
+    if (handle != NULL) {
+        place->next = handle->places;
+        handle->places = place;
+    }
+    pthread_mutex_unlock(&log->lock);
+    if (handle == NULL) {
+        free(place);
+        return baton_fail(err, why.code, "%s", why.text);
+    }
+    *ret_handle = handle;
+    return BATON_OK;
+}
+
+void reader_pool_give(struct reader_handle *handle, const char *topic, int32_t partition)
+{
+    struct kafka_log *log = handle->client.log;
+    pthread_mutex_lock(&log->lock);
+    struct reader_place **at = place_of(handle, topic, partition);
+    struct reader_place *place = *at;
+    if (place != NULL) {
+        *at = place->next;
+    }
+    pthread_mutex_unlock(&log->lock);
+    free(place);
+}
+
+bool kafka_pool_close(struct kafka_log *log, int64_t timeout_ms)
+{
+    const int64_t end_ms = mono_now().v + timeout_ms;
+    bool ended = true;
+    while (log->pool != NULL) {
+        struct reader_handle *handle = log->pool;
+        int64_t rest_ms = end_ms - mono_now().v;
+        log->pool = handle->next;
+        if (kafka_destroy_bounded(handle->rk, rest_ms > 100 ? rest_ms : 100)) {
+            free(handle);
+        } else {
+            ended = false;
+        }
+    }
+    return ended;
+}

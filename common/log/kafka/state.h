@@ -1,0 +1,47 @@
+/*
+ * What an open log of this driver holds, for the files that keep something in it: open.c,
+ * settings.c, topic_cache.c, reader_pool.c. Any thread; `lock` guards what says so.
+ */
+#ifndef BATON_COMMON_LOG_KAFKA_STATE_H
+#define BATON_COMMON_LOG_KAFKA_STATE_H
+
+#include "common/log/kafka/internal.h"
+
+#include "common/base/diag.h"
+
+#include <pthread.h>
+
+struct kafka_pair {
+    char *name;
+    char *value;
+};
+
+#define KAFKA_LIMITS 8
+
+struct kafka_log {
+    struct log base;
+    rd_kafka_conf_t *conf; /* what every handle has: brokers, security, password */
+    struct kafka_pair *pairs;
+    size_t n_pairs;
+    char *brokers;   /* for messages */
+    char *principal; /* for messages */
+    char *cluster;
+
+    struct kafka_client client; /* of admin */
+    rd_kafka_t *admin;
+
+    pthread_mutex_t lock; /* topics, pool, said */
+    struct topic_entry *topics;
+    struct reader_handle *pool;
+    atomic_uint turn;                       /* where a record without key goes next */
+    struct diag_limit limits[KAFKA_LIMITS]; /* of the clients' own log lines */
+};
+
+extern const struct log_driver_ops kafka_ops; /* open.c */
+
+/* topic_cache.c */
+void kafka_topics_forget_all(struct kafka_log *log);
+/* reader_pool.c; false: a handle did not end in time, the log must stay in memory. */
+bool kafka_pool_close(struct kafka_log *log, int64_t timeout_ms);
+
+#endif

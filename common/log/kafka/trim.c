@@ -1,0 +1,115 @@
+/* The ends of a partition, and deleting from its front. In: common/log/log.c, reader.c. */
+#include "common/log/kafka/state.h"
+
+#include "common/base/clock.h"
+
+#define ASK_TIMEOUT_MS 10000
+#define ASK_SLICE_MS 2000
+
+static baton_code check_partition(struct kafka_log *log, const char *topic, int32_t partition,
+                                  struct baton_error *err)
+{
+    struct kafka_topic known;
+    baton_code rc = kafka_topic_of(log, topic, ASK_TIMEOUT_MS, &known, err);
+    if (rc == BATON_OK && (partition < 0 || partition >= known.partitions)) {
+        rc = baton_fail(err, BATON_E_topic_missing, "topic %s has %d partitions and no number %d",
+                        topic, known.partitions, partition);
+    }
+    return rc;
+}
+
+/* Leaders that have moved, or are not chosen yet, are asked again. */
+static bool passing(rd_kafka_resp_err_t cause)
+{
+    baton_code code = kafka_code(cause);
+    return code == BATON_E_service_unavailable || code == BATON_E_timed_out;
+}
+
+rd_kafka_resp_err_t kafka_ends(rd_kafka_t *rk, const char *topic, int32_t partition,
+                               int64_t timeout_ms, int64_t *ret_low, int64_t *ret_end)
+{
+    const int64_t end_ms = mono_now().v + timeout_ms;
+    rd_kafka_resp_err_t cause;
+    do {
+        int64_t rest_ms = end_ms - mono_now().v;
+        int64_t wait_ms = rest_ms < ASK_SLICE_MS ? rest_ms : ASK_SLICE_MS;
+        cause = rd_kafka_query_watermark_offsets(rk, topic, partition, ret_low, ret_end,
+                                                 (int)(wait_ms > 1 ? wait_ms : 1));
+    } while (passing(cause) && mono_now().v < end_ms);
+    return cause;
+}
+
+baton_code kafka_watermarks(struct log *base, const char *topic, int32_t partition,
+                            int64_t *ret_low, int64_t *ret_high, struct baton_error *err)
+{
+    struct kafka_log *log = (struct kafka_log *)base;
+    int64_t low = 0;
+    int64_t high = 0;
+    baton_code rc = check_partition(log, topic, partition, err);
+    if (rc != BATON_OK) {
+        return rc;
+    }
+    rd_kafka_resp_err_t cause =
+        kafka_ends(log->admin, topic, partition, ASK_TIMEOUT_MS, &low, &high);
+    if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        rd_kafka_poll(log->admin, 0);
+        kafka_topic_forget(log, topic);
+        return kafka_fail_client(err, &log->client, cause, "describing", topic);
+    }
+    *ret_low = low;
+    *ret_high = high;
+    return BATON_OK;
+}
+
+static rd_kafka_resp_err_t delete_below(struct kafka_log *log, const char *topic, int32_t partition,
+                                        int64_t before, baton_code *ret_code,
+                                        struct baton_error *err)
+{
+    struct kafka_request request;
+    rd_kafka_event_t *event = NULL;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(list, topic, partition)->offset = before;
+    rd_kafka_DeleteRecords_t *asked = rd_kafka_DeleteRecords_new(list);
+    rd_kafka_topic_partition_list_destroy(list);
+    kafka_request_begin(log, RD_KAFKA_ADMIN_OP_DELETERECORDS, ASK_TIMEOUT_MS, &request);
+    rd_kafka_DeleteRecords(log->admin, &asked, 1, request.options, request.queue);
+    *ret_code = kafka_request_end(&request, "trimming", topic, &event, err);
+    rd_kafka_DeleteRecords_destroy(asked);
+    if (*ret_code != BATON_OK) {
+        return RD_KAFKA_RESP_ERR__FAIL;
+    }
+    const rd_kafka_topic_partition_list_t *done =
+        rd_kafka_DeleteRecords_result_offsets(rd_kafka_event_DeleteRecords_result(event));
+    rd_kafka_resp_err_t cause =
+        done != NULL && done->cnt == 1 ? done->elems[0].err : RD_KAFKA_RESP_ERR__BAD_MSG;
+    rd_kafka_event_destroy(event);
+    return cause;
+}
+
+baton_code kafka_trim(struct log *base, const char *topic, int32_t partition, int64_t before,
+                      struct baton_error *err)
+{
+    struct kafka_log *log = (struct kafka_log *)base;
+    baton_code rc = check_partition(log, topic, partition, err);
+    if (rc != BATON_OK || before <= 0) {
+        return rc;
+    }
+    rd_kafka_resp_err_t cause = delete_below(log, topic, partition, before, &rc, err);
+    if (cause == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE) { /* behind the end: all of it */
+        int64_t low = 0;
+        int64_t high = 0;
+        if ((rc = kafka_watermarks(base, topic, partition, &low, &high, err)) != BATON_OK ||
+            before <= low) {
+            return rc;
+        }
+        cause = delete_below(log, topic, partition, high, &rc, err);
+    }
+    if (rc != BATON_OK || cause == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        return rc;
+    }
+    if (cause == RD_KAFKA_RESP_ERR_POLICY_VIOLATION) {
+        return baton_fail(err, BATON_E_invalid_request,
+                          "topic %s is compacted: records go by their key, none is trimmed", topic);
+    }
+    return kafka_fail(err, log, cause, "trimming", topic);
+}
