@@ -405,6 +405,7 @@ static void replayed_print(struct command *cmd, const char *id, const struct rep
         jsonw_key_text(&w, "turn_id", or_null(result->turn_id));
         jsonw_key_text(&w, "status", rc == BATON_OK ? replayed_word(result->what) : "failed");
         jsonw_key_text(&w, "service", or_null(result->service));
+        jsonw_key_text(&w, "to", or_null(result->to));
         jsonw_key_text(&w, "role", or_null(result->role));
         if (result->attempt > 0) {
             jsonw_key_int(&w, "attempt", result->attempt);
@@ -420,8 +421,10 @@ static void replayed_print(struct command *cmd, const char *id, const struct rep
         text_add(&out, id, strlen(id), 0);
         buf_add_text(&out, "  ");
         if (rc == BATON_OK) {
-            buf_printf(&out, "%s%sat %s: %s", result->role, result->role[0] != '\0' ? " " : "",
-                       result->service, replayed_text(result->what));
+            buf_printf(&out, "%s%sat %s: %s%s%s", result->role, result->role[0] != '\0' ? " " : "",
+                       result->service, replayed_text(result->what),
+                       result->what == REPLAYED_passed ? " to " : "",
+                       result->what == REPLAYED_passed ? result->to : "");
         } else {
             buf_printf(&out, "%s: ", baton_code_word(rc));
             text_add(&out, err->text, strlen(err->text), 0);
@@ -522,7 +525,8 @@ static const struct command_option replay_options[] = {
     {.name = "limit", .letter = 'n', .argument = "N", .kind = OPTION_int, .fallback = "50", .min = 1,
      .max = LIST_MAX, .help = "At most N of those that were chosen."},
     {.name = "to", .argument = "SERVICE", .kind = OPTION_text,
-     .help = "Passes a parked turn on to another service that serves its role."},
+     .help = "Passes a parked turn on to another service: one that serves its role, to which its "
+             "service may pass that role, and which has not had the turn."},
     {.name = "again", .kind = OPTION_flag,
      .help = "Also when the budget of replays is spent."},
     {.name = "dry-run", .kind = OPTION_flag, .help = "Says what would be replayed, does nothing."},
@@ -544,9 +548,11 @@ static const struct baton_command cmd_replay = {
     .options = replay_options,
     .n_options = COUNT_OF(replay_options),
     .examples = "baton dlq replay 7f3a90\n"
+                "baton dlq replay 7f3a90 --to codex-review\n"
                 "# ten of those that a provider refused, once it is mended\n"
                 "baton dlq replay --class auth --service example --limit 10\n",
-    .exits = "0 replayed, queued, or replayed before; 6 the turn is not parked.\n",
+    .exits = "0 replayed, passed, queued, or replayed before; 4 not permitted; 6 the turn is not "
+             "parked.\n",
     .args_max = 100,
     .run = run_replay,
 };

@@ -99,6 +99,10 @@ static baton_code cancel(struct command *cmd, struct session *session, struct ca
     if (rc != BATON_OK) {
         return rc;
     }
+    if (operated.to.s[0] != '\0') {
+        const struct config_service *to = config_service_find(session->config, operated.to.s);
+        c->service = to != NULL ? to->name.s : c->service; /* it was sent after the turn */
+    }
     if (!operated.answered) {
         print(cmd, c, "queued", "no worker has answered yet; the cancel is in the log");
     } else if (operated.code == BATON_OK) {

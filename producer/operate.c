@@ -70,23 +70,41 @@ out:
     return rc;
 }
 
-static baton_code await(struct outcome_watch *watch, const struct control *control, int32_t wanted,
-                        struct mono_ms until, struct operated *operated, struct baton_error *err)
+/* A cancel of a turn that went on elsewhere: its owner has sent it after the turn, and says so. */
+static bool forwarded(const struct outcome *outcome, const struct control *control)
+{
+    return control->kind == CONTROL_cancel && outcome->code == BATON_OK && outcome->has_state &&
+           outcome->state == TURN_delegated && outcome->to.s[0] != '\0';
+}
+
+static baton_code await(struct session *session, struct outcome_watch *watch,
+                        const struct control *control, int32_t wanted, struct mono_ms until,
+                        struct operated *operated, struct baton_error *err)
 {
     int32_t answers = 0;
-    while (answers < wanted) {
+    bool alive = true;
+    while (answers < wanted && alive) {
         struct outcome *outcome = NULL;
         baton_code rc = outcome_watch_next(watch, until, &outcome, err);
         if (rc != BATON_OK || outcome == NULL) {
             return rc;
         }
         if (outcome->event == OUTCOME_answer && strcmp(outcome->answers_id.s, control->id.s) == 0) {
-            answers++;
-            operated->code = operated->code == BATON_OK ? outcome->code : operated->code;
+            if (forwarded(outcome, control)) {
+                operated->to = outcome->to;
+                rc = service_has_worker(session->log, session->config->prefix.s, outcome->to.s,
+                                        &alive, err);
+            } else {
+                answers++;
+                operated->code = operated->code == BATON_OK ? outcome->code : operated->code;
+            }
         }
         outcome_free(outcome);
+        if (rc != BATON_OK) {
+            return rc;
+        }
     }
-    operated->answered = true;
+    operated->answered = alive;
     return BATON_OK;
 }
 
@@ -114,7 +132,7 @@ static baton_code operate(struct session *session, struct control *control, cons
     }
     if (alive && timeout_ms > 0) {
         struct mono_ms until = {mono_now().v + timeout_ms};
-        rc = await(watch, control, all ? partitions : 1, until, &operated, err);
+        rc = await(session, watch, control, all ? partitions : 1, until, &operated, err);
     }
 out:
     outcome_watch_close(watch);

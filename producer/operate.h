@@ -18,15 +18,16 @@
 
 /* What came of a control record that is in the log. */
 struct operated {
-    struct plain_id id; /* of the record */
-    bool answered;      /* false: no worker answered in time; it will be taken in */
-    baton_code code;    /* the answer: ok, or why it has no effect */
+    struct plain_id id;   /* of the record */
+    bool answered;        /* false: no worker answered in time; it will be taken in */
+    baton_code code;      /* the answer: ok, or why it has no effect */
+    struct service_id to; /* a cancel: where its owner forwarded it, "" if it did not */
 };
 
 /*
  * Sends control (kind, turn_id and what belongs to the kind; id and at are set here) to the owner
  * of its turn at service, and waits at most timeout_ms for the answer; not at all where no worker
- * of the service lives. run_id: of the turn, "" outside a run or if the turn is unknown.
+ * of the service lives. A cancel that is forwarded is answered where it arrives. run_id: of the turn, "" outside a run or if the turn is unknown.
  * unknown_service: its control topic is missing.
  */
 baton_code operate_turn(struct session *session, struct control *control, const char *service,

@@ -76,14 +76,18 @@ static baton_code judge(const struct turn_life *life, const struct replay_reques
                           turn_state_word(now->state));
     case TURN_queued:
     case TURN_running:
-        *ret_already = now->replays > 0 && request->to == NULL;
-        if (*ret_already) {
-            return BATON_OK;
-        }
+        *ret_already =
+            now->replays > 0 && (request->to == NULL || strcmp(life->service, request->to) == 0);
         break;
-    case TURN_delegated:
+    case TURN_delegated: /* and not taken in there yet */
+        *ret_already =
+            now->replays > 0 && request->to != NULL && strcmp(now->to_service.s, request->to) == 0;
+        break;
     case TURN_STATE_COUNT:
         break;
+    }
+    if (*ret_already) {
+        return BATON_OK;
     }
     return baton_fail(err, BATON_E_not_parked, "turn %s is %s at %s, not parked", now->id.s,
                       turn_state_word(now->state), life->service);
@@ -95,10 +99,32 @@ static baton_code second_look(struct session *session, const char *turn_id, int 
 {
     struct turn_life life;
     baton_code rc = turn_log_find(session->log, session->config, turn_id, &life, err);
-    *ret_already =
-        rc == BATON_OK && life.found && life.now.replays > 0 && life.now.attempt > attempt;
+    const struct turn_record *now = &life.now;
+    *ret_already = rc == BATON_OK && life.found && now->replays > 0 &&
+                   (now->attempt > attempt || now->to_attempt > attempt);
     turn_life_done(&life);
     return rc;
+}
+
+/* What the owner's refusal means for who asked. */
+static baton_code refused(const struct turn_life *life, const struct replay_request *request,
+                          baton_code code, struct baton_error *err)
+{
+    if (request->to != NULL && code == BATON_E_not_permitted) {
+        return baton_fail(
+            err, code,
+            "turn %s at %s is not passed on to %s: either that has had the turn, or "
+            "it does not serve the role %s, or %s may not pass that role to it; `baton "
+            "config check` and `baton keys list` show which",
+            life->now.id.s, life->service, request->to, role_word(life->now.role), life->service);
+    }
+    if (request->to != NULL && code == BATON_E_topic_missing) {
+        return baton_fail(err, code, "service %s has no topic: `baton topics apply` makes it",
+                          request->to);
+    }
+    return baton_fail(err, code, "turn %s at %s: %s%s", life->now.id.s, life->service,
+                      baton_code_text(code),
+                      code == BATON_E_replays_exhausted ? "; --again replays it once more" : "");
 }
 
 static baton_code send_replay(struct session *session, const struct turn_life *life,
@@ -120,7 +146,9 @@ static baton_code send_replay(struct session *session, const struct turn_life *l
         return rc;
     }
     if (!operated.answered || operated.code == BATON_OK) {
-        result->what = operated.answered ? REPLAYED_replayed : REPLAYED_queued;
+        result->what = !operated.answered    ? REPLAYED_queued
+                       : request->to != NULL ? REPLAYED_passed
+                                             : REPLAYED_replayed;
         return BATON_OK;
     }
     if (operated.code == BATON_E_not_parked || operated.code == BATON_E_turn_closed) {
@@ -130,12 +158,7 @@ static baton_code send_replay(struct session *session, const struct turn_life *l
         result->what = REPLAYED_already;
         return BATON_OK;
     }
-    return rc != BATON_OK ? rc
-                          : baton_fail(err, operated.code, "turn %s at %s: %s%s", life->now.id.s,
-                                       life->service, baton_code_text(operated.code),
-                                       operated.code == BATON_E_replays_exhausted
-                                           ? "; --again replays it once more"
-                                           : "");
+    return rc != BATON_OK ? rc : refused(life, request, operated.code, err);
 }
 
 static baton_code check_target(struct session *session, const struct replay_request *request,
@@ -162,6 +185,7 @@ baton_code replay_turn(struct session *session, const char *turn_id,
     ret_result->attempt = life.now.attempt;
     snprintf(ret_result->service, sizeof(ret_result->service), "%s", life.service);
     snprintf(ret_result->role, sizeof(ret_result->role), "%s", role_word(life.now.role));
+    snprintf(ret_result->to, sizeof(ret_result->to), "%s", request->to != NULL ? request->to : "");
     if (already) {
         ret_result->what = REPLAYED_already;
     } else if ((rc = identity_may_operate(&session->identity, life.service, err)) == BATON_OK) {

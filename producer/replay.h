@@ -15,6 +15,7 @@
 /* REPLAYED(word, text): what came of a replay. */
 #define REPLAYED(ROW)                                                                              \
     ROW(replayed, "its owner has queued the next attempt")                                         \
+    ROW(passed, "its owner has passed it on")                                                      \
     ROW(queued, "the replay is in the log; no worker has answered yet")                            \
     ROW(already, "it was replayed before; nothing was done")                                       \
     ROW(written, "its original bytes are in its topic again")                                      \
@@ -37,8 +38,9 @@ struct replay_result {
     enum replayed what;
     char turn_id[33]; /* "" for a rejected record whose key is no turn id */
     char service[SERVICE_MAX + 1];
-    char role[16]; /* "" if a rejected record claims none */
-    int attempt;   /* parked turns: the attempt that was named */
+    char to[SERVICE_MAX + 1]; /* "" unless the replay names another service */
+    char role[16];            /* "" if a rejected record claims none */
+    int attempt;              /* parked turns: the attempt that was named */
 };
 
 /*

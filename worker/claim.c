@@ -57,6 +57,20 @@ static void record_of(const struct receipt *receipt, struct turn_record *ret_rec
     }
 }
 
+/* What the services before this one say that they tried: shown, never counted. */
+static void add_history(const struct receipt *receipt, struct turn_record *record)
+{
+    const char *services[PASSES_MAX];
+    if (receipt->history == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < receipt->n_passes; i++) {
+        services[i] = receipt->passes[i].from.s;
+    }
+    turn_record_add_history(record, receipt->history, strlen(receipt->history), services,
+                            receipt->n_passes);
+}
+
 /* ---- why a proven turn must not run here ---- */
 
 static bool below(const char *path, const char *folder)
@@ -250,6 +264,7 @@ static baton_code first_time(struct worker *w, const struct engine_event *event,
     struct next_step step = {.kind = NEXT_start};
 
     record_of(receipt, &record);
+    add_history(receipt, &record);
     baton_code rc =
         operate_early_cancel(w, event->partition, &record, &cancelled, &by, &reason, err);
     if (rc != BATON_OK) {

@@ -20,7 +20,6 @@
 #define CONTEXT_MAX 12
 #define ORIGINAL_MAX (LOG_HEADERS_MAX - CONTEXT_MAX)
 #define ATTEMPTS_TOLD 16
-#define ATTEMPTS_BYTES (8 * 1024)
 
 /* Headers of the letter: those of the original, then the context. Texts live in `texts`. */
 struct letter {
@@ -121,11 +120,16 @@ void attempts_write(const struct turn_record *record, struct buf *out)
             jsonw_begin_object(&w);
             jsonw_key_int(&w, "no", attempt->no);
             jsonw_key_text(&w, "service", attempt->service.s);
-            jsonw_key_text(&w, "worker", attempt->worker.s);
+            if (attempt->worker.s[0] != '\0') {
+                jsonw_key_text(&w, "worker", attempt->worker.s);
+            }
             jsonw_key_text(&w, "profile", attempt->profile.s);
             jsonw_key_text(&w, "state", attempt_state_word(attempt->state));
             if (attempt->has_class) {
                 jsonw_key_text(&w, "class", failure_word(attempt->class));
+            }
+            if (attempt->started_at.v != 0) {
+                jsonw_key_text(&w, "started_at", wall_text(attempt->started_at).s);
             }
             if (attempt->ended_at.v != 0) {
                 jsonw_key_text(&w, "ended_at", wall_text(attempt->ended_at).s);
@@ -136,7 +140,7 @@ void attempts_write(const struct turn_record *record, struct buf *out)
             jsonw_end(&w);
         }
         jsonw_end(&w);
-    } while (out->len > ATTEMPTS_BYTES && ++first < record->n_attempts);
+    } while (out->len > LIMIT_HISTORY && ++first < record->n_attempts);
 }
 
 void dead_letter_parked(struct worker *w, const struct turn_record *record,

@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #define HEADER_BYTES_MAX (64 * 1024) /* names and values of a record together */
-#define HEADER_HISTORY_MAX (8 * 1024)
+#define HEADER_HISTORY_MAX LIMIT_HISTORY
 
 /* Names of headers that are ours. */
 #define HEADER_SIG "baton-sig"

@@ -97,6 +97,13 @@ struct attempt *turn_record_attempt(struct turn_record *record, int no);
 /* Appends a zeroed attempt, dropping the oldest one at the limit; NULL without memory. */
 struct attempt *turn_record_add_attempt(struct turn_record *record);
 
+/*
+ * Appends what a history (a header's JSON) tells of attempts before the record's present one, at the
+ * services named. For people: nothing in it is believed, what does not fit is left out.
+ */
+void turn_record_add_history(struct turn_record *record, const char *history, size_t len,
+                             const char *const *services, size_t n_services);
+
 /* Appends the JSON value; drops the four fields of open turns when the state is closed. */
 void turn_record_encode(const struct turn_record *record, struct buf *value);
 /* Strict: a record that its owner would not have written is invalid_envelope. */

@@ -164,6 +164,47 @@ static baton_code read_attempts(const struct json_value *attempts, struct turn_r
     return BATON_OK;
 }
 
+/* Is it a closed attempt that stands before the present series, at a service that a hop names? */
+static bool is_past(const struct attempt *a, int last, int before, const char *const *services,
+                    size_t n_services)
+{
+    for (size_t i = 0; i < n_services; i++) {
+        if (strcmp(services[i], a->service.s) == 0) {
+            return a->no > last && a->no < before && !attempt_state_live(a->state);
+        }
+    }
+    return false;
+}
+
+void turn_record_add_history(struct turn_record *record, const char *history, size_t len,
+                             const char *const *services, size_t n_services)
+{
+    struct json_doc *doc = NULL;
+    int last = record->n_attempts > 0 ? record->attempts[record->n_attempts - 1].no : 0;
+    if (json_parse(history, len, LIMIT_HISTORY, LIMIT_JSON_DEPTH, &doc, NULL) != BATON_OK) {
+        return;
+    }
+    const struct json_value *root = json_root(doc);
+    for (const struct json_value *v = json_kind(root) == JSON_array ? json_first(root) : NULL;
+         v != NULL; v = json_next(v)) {
+        struct attempt a;
+        if (json_kind(v) != JSON_object || read_attempt(v, &a, NULL) != BATON_OK) {
+            continue;
+        }
+        struct attempt *added = NULL;
+        if (is_past(&a, last, record->attempt, services, n_services)) {
+            added = turn_record_add_attempt(record);
+        }
+        if (added == NULL) {
+            free(a.note);
+            continue;
+        }
+        *added = a;
+        last = a.no;
+    }
+    json_free(doc);
+}
+
 static baton_code read_lease(const struct json_value *lease, struct turn_record *r,
                              struct baton_error *err)
 {
