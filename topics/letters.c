@@ -114,6 +114,7 @@ struct each {
     const char *service;
     letter_fn *fn;
     void *arg;
+    bool found;
 };
 
 static bool each_record(void *arg, const struct log_record *record)
@@ -124,35 +125,41 @@ static bool each_record(void *arg, const struct log_record *record)
         return true;
     }
     letter_read(each->service, record, &letter);
+    each->found = true;
     return each->fn(each->arg, &letter);
+}
+
+static baton_code each_of_service(struct log *log, const struct config *config, struct each *each,
+                                  bool *stopped, struct baton_error *err)
+{
+    struct topic_name topic = topic_name(TOPIC_dlq, config->prefix.s, each->service);
+    int32_t partitions = 0;
+    baton_code rc = scan_partitions(log, topic.s, &partitions, err);
+    if (rc == BATON_E_topic_missing) { /* never provisioned: no letters */
+        return BATON_OK;
+    }
+    for (int32_t p = 0; rc == BATON_OK && !*stopped && p < partitions; p++) {
+        rc = scan_partition(log, topic.s, p, 0, each_record, each, stopped, err);
+    }
+    return rc;
 }
 
 baton_code letters_each(struct log *log, const struct config *config, const char *service,
                         letter_fn *fn, void *arg, struct baton_error *err)
 {
+    struct scan_hidden hidden = {{BATON_OK, ""}};
+    struct each each = {.fn = fn, .arg = arg};
     bool stopped = false;
     baton_code rc = BATON_OK;
     for (size_t s = 0; rc == BATON_OK && !stopped && s < config->n_services; s++) {
-        struct each each = {.service = config->services[s].name.s, .fn = fn, .arg = arg};
-        struct topic_name topic = topic_name(TOPIC_dlq, config->prefix.s, each.service);
-        struct baton_error missing;
-        int32_t partitions = 0;
-        if (service != NULL && strcmp(service, each.service) != 0) {
-            continue;
-        }
-        rc = scan_partitions(log, topic.s, &partitions, &missing);
-        if (rc == BATON_E_topic_missing) {
-            rc = BATON_OK;
-            continue;
-        }
-        if (rc != BATON_OK) {
-            return baton_fail(err, rc, "%s", missing.text);
-        }
-        for (int32_t p = 0; rc == BATON_OK && !stopped && p < partitions; p++) {
-            rc = scan_partition(log, topic.s, p, 0, each_record, &each, &stopped, err);
+        struct baton_error why = {BATON_OK, ""};
+        each.service = config->services[s].name.s;
+        if (service == NULL || strcmp(service, each.service) == 0) {
+            rc = each_of_service(log, config, &each, &stopped, &why);
+            rc = scan_pass_hidden(&hidden, rc, &why, err);
         }
     }
-    return rc;
+    return rc == BATON_OK ? scan_hidden_end(&hidden, each.found, err) : rc;
 }
 
 /* ---- one ---- */

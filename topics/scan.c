@@ -20,6 +20,18 @@ baton_code scan_partitions(struct log *log, const char *topic, int32_t *ret_part
     return rc;
 }
 
+baton_code scan_partitions_or_none(struct log *log, const char *topic, bool none_is_fine,
+                                   int32_t *ret_partitions, struct baton_error *err)
+{
+    struct baton_error why = {BATON_OK, ""};
+    baton_code rc = scan_partitions(log, topic, ret_partitions, &why);
+    if (rc == BATON_E_topic_missing && none_is_fine) {
+        *ret_partitions = 0;
+        return BATON_OK;
+    }
+    return rc == BATON_OK ? BATON_OK : baton_fail(err, rc, "%s", why.text);
+}
+
 static baton_code scan_to(struct log *log, const char *topic, int32_t partition, int64_t from,
                           int64_t end, scan_fn *fn, void *arg, bool *ret_stopped,
                           struct baton_error *err)
@@ -176,4 +188,27 @@ baton_code scan_newest(struct log *log, const char *topic, int32_t partition, sc
     free(scan.map.hashes);
     free(scan.map.offsets);
     return rc;
+}
+
+baton_code scan_pass_hidden(struct scan_hidden *hidden, baton_code rc,
+                            const struct baton_error *why, struct baton_error *err)
+{
+    if (rc == BATON_OK) {
+        return BATON_OK;
+    }
+    if (rc != BATON_E_not_permitted) {
+        return baton_fail(err, rc, "%s", why->text);
+    }
+    if (hidden->first.code == BATON_OK) {
+        baton_fail(&hidden->first, rc, "%s", why->text);
+    }
+    return BATON_OK;
+}
+
+baton_code scan_hidden_end(const struct scan_hidden *hidden, bool found, struct baton_error *err)
+{
+    if (found || hidden->first.code == BATON_OK) {
+        return BATON_OK;
+    }
+    return baton_fail(err, hidden->first.code, "%s", hidden->first.text);
 }

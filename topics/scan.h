@@ -27,4 +27,22 @@ baton_code scan_newest(struct log *log, const char *topic, int32_t partition, sc
 baton_code scan_partitions(struct log *log, const char *topic, int32_t *ret_partitions,
                            struct baton_error *err);
 
+/* The same for the topic of a service that may never have been provisioned: with none_is_fine, one
+ * that is missing has 0 partitions. */
+baton_code scan_partitions_or_none(struct log *log, const char *topic, bool none_is_fine,
+                                   int32_t *ret_partitions, struct baton_error *err);
+/*
+ * Where several topics are looked at, those that this principal may not read are passed over: what
+ * it may see is shown. Where nothing was found in the rest, the first of them is the answer, since
+ * "not there" would be a guess.
+ */
+struct scan_hidden {
+    struct baton_error first; /* code BATON_OK: none was hidden */
+};
+/* not_permitted becomes BATON_OK and is remembered; any other code is returned with its text. */
+baton_code scan_pass_hidden(struct scan_hidden *hidden, baton_code rc,
+                            const struct baton_error *why, struct baton_error *err);
+/* The end of such a search: BATON_OK if something was found or nothing hidden. */
+baton_code scan_hidden_end(const struct scan_hidden *hidden, bool found, struct baton_error *err);
+
 #endif

@@ -2,7 +2,6 @@
 #include "topics/turn_log.h"
 
 #include "common/base/check.h"
-#include "common/base/clock.h"
 #include "common/base/text.h"
 #include "topics/catalogue.h"
 #include "topics/scan.h"
@@ -11,26 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PREFIX_MIN 6       /* shorter ones mean several turns soon */
-#define WATCH_SLICE_MS 200 /* several services are looked at in turns */
+#define PREFIX_MIN 6 /* shorter ones mean several turns soon */
 
 static bool is_turn_key(const struct log_record *record)
 {
     return record->key != NULL && hex_valid(record->key, record->key_len, 32);
-}
-
-/* A service that was never provisioned has no turns: with none_is_fine, a missing topic has 0
- * partitions. */
-static baton_code partitions_or_none(struct log *log, const char *topic, bool none_is_fine,
-                                     int32_t *ret_partitions, struct baton_error *err)
-{
-    struct baton_error why = {BATON_OK, ""};
-    baton_code rc = scan_partitions(log, topic, ret_partitions, &why);
-    if (rc == BATON_E_topic_missing && none_is_fine) {
-        *ret_partitions = 0;
-        return BATON_OK;
-    }
-    return rc == BATON_OK ? BATON_OK : baton_fail(err, rc, "%s", why.text);
 }
 
 /* ---- all of them ---- */
@@ -41,6 +25,7 @@ struct each {
     turn_fn *fn;
     void *arg;
     size_t unreadable;
+    bool found;
 };
 
 static bool passes(const struct turn_filter *filter, const struct turn_record *record)
@@ -79,10 +64,25 @@ static bool each_record(void *arg, const struct log_record *record)
         each->unreadable++;
     } else if (passes(each->filter, &turn)) {
         each->place.offset = record->offset;
+        each->found = true;
         go_on = each->fn(each->arg, &each->place, &turn);
     }
     turn_record_done(&turn);
     return go_on;
+}
+
+static baton_code each_of_service(struct log *log, const struct config *config, const char *service,
+                                  struct each *each, bool *stopped, struct baton_error *err)
+{
+    struct topic_name topic = topic_name(TOPIC_turns, config->prefix.s, service);
+    int32_t partitions = 0;
+    baton_code rc =
+        scan_partitions_or_none(log, topic.s, each->filter->service == NULL, &partitions, err);
+    for (int32_t p = 0; rc == BATON_OK && !*stopped && p < partitions; p++) {
+        each->place = (struct turn_place){.service = service, .partition = p};
+        rc = scan_newest(log, topic.s, p, each_record, each, stopped, err);
+    }
+    return rc;
 }
 
 baton_code turn_log_each(struct log *log, const struct config *config,
@@ -90,6 +90,7 @@ baton_code turn_log_each(struct log *log, const struct config *config,
                          size_t *ret_unreadable, struct baton_error *err)
 {
     struct each each = {.filter = filter, .fn = fn, .arg = arg};
+    struct scan_hidden hidden = {{BATON_OK, ""}};
     bool stopped = false;
     baton_code rc = BATON_OK;
     if (filter->service != NULL &&
@@ -98,21 +99,16 @@ baton_code turn_log_each(struct log *log, const struct config *config,
     }
     for (size_t s = 0; rc == BATON_OK && !stopped && s < config->n_services; s++) {
         const char *service = config->services[s].name.s;
-        struct topic_name topic = topic_name(TOPIC_turns, config->prefix.s, service);
-        int32_t partitions = 0;
-        if (filter->service != NULL && strcmp(filter->service, service) != 0) {
-            continue;
-        }
-        rc = partitions_or_none(log, topic.s, filter->service == NULL, &partitions, err);
-        for (int32_t p = 0; rc == BATON_OK && !stopped && p < partitions; p++) {
-            each.place = (struct turn_place){.service = service, .partition = p};
-            rc = scan_newest(log, topic.s, p, each_record, &each, &stopped, err);
+        struct baton_error why = {BATON_OK, ""};
+        if (filter->service == NULL || strcmp(filter->service, service) == 0) {
+            rc = each_of_service(log, config, service, &each, &stopped, &why);
+            rc = scan_pass_hidden(&hidden, rc, &why, err);
         }
     }
     if (ret_unreadable != NULL) {
         *ret_unreadable = each.unreadable;
     }
-    return rc;
+    return rc == BATON_OK ? scan_hidden_end(&hidden, each.found, err) : rc;
 }
 
 /* ---- one of them ---- */
@@ -208,32 +204,40 @@ static baton_code add_life(struct turn_life *life, struct turn_record *take_reco
     return BATON_OK;
 }
 
+static baton_code find_at(struct log *log, const struct config *config, const char *service,
+                          const char *turn_id, struct turn_life *life, struct baton_error *err)
+{
+    struct topic_name topic = topic_name(TOPIC_turns, config->prefix.s, service);
+    struct find find = {.turn_id = turn_id};
+    int32_t partitions = 0;
+    baton_code rc = scan_partitions_or_none(log, topic.s, true, &partitions, err);
+    if (rc != BATON_OK || partitions == 0) {
+        return rc;
+    }
+    int32_t partition = log_partition_of(turn_id, 32, partitions);
+    rc = scan_partition(log, topic.s, partition, 0, find_record, &find, NULL, err);
+    if (rc == BATON_OK && find.rc != BATON_OK) {
+        rc = baton_fail(err, find.rc, "turn %.8s in topic %s: %s", turn_id, topic.s, find.err.text);
+    } else if (find.found && rc == BATON_OK) {
+        rc = add_life(life, &find.record, service, partition, err);
+    } else if (find.found) {
+        turn_record_done(&find.record);
+    }
+    return rc;
+}
+
 baton_code turn_log_find(struct log *log, const struct config *config, const char *turn_id,
                          struct turn_life *ret_life, struct baton_error *err)
 {
+    struct scan_hidden hidden = {{BATON_OK, ""}};
     baton_code rc = BATON_OK;
     memset(ret_life, 0, sizeof(*ret_life));
     for (size_t s = 0; rc == BATON_OK && s < config->n_services; s++) {
-        const char *service = config->services[s].name.s;
-        struct topic_name topic = topic_name(TOPIC_turns, config->prefix.s, service);
-        struct find find = {.turn_id = turn_id};
-        int32_t partitions = 0;
-        rc = partitions_or_none(log, topic.s, true, &partitions, err);
-        if (rc != BATON_OK || partitions == 0) {
-            continue;
-        }
-        int32_t partition = log_partition_of(turn_id, 32, partitions);
-        rc = scan_partition(log, topic.s, partition, 0, find_record, &find, NULL, err);
-        if (rc == BATON_OK && find.rc != BATON_OK) {
-            rc = baton_fail(err, find.rc, "turn %.8s in topic %s: %s", turn_id, topic.s,
-                            find.err.text);
-        } else if (find.found && rc == BATON_OK) {
-            rc = add_life(ret_life, &find.record, service, partition, err);
-        } else if (find.found) {
-            turn_record_done(&find.record);
-        }
+        struct baton_error why = {BATON_OK, ""};
+        rc = find_at(log, config, config->services[s].name.s, turn_id, ret_life, &why);
+        rc = scan_pass_hidden(&hidden, rc, &why, err);
     }
-    return rc;
+    return rc == BATON_OK ? scan_hidden_end(&hidden, ret_life->found, err) : rc;
 }
 
 void turn_life_done(struct turn_life *life)
@@ -276,6 +280,7 @@ baton_code turn_log_resolve(struct log *log, const struct config *config, const 
 {
     struct resolve resolve = {.prefix = prefix, .len = strlen(prefix)};
     const enum topic_kind kinds[] = {TOPIC_turns, TOPIC_handoff};
+    struct scan_hidden hidden = {{BATON_OK, ""}};
     baton_code rc = BATON_OK;
     bool stopped = false;
     if (resolve.len < PREFIX_MIN || resolve.len > 32 ||
@@ -292,12 +297,18 @@ baton_code turn_log_resolve(struct log *log, const struct config *config, const 
          s++) {
         struct topic_name topic = topic_name(kinds[s % COUNT_OF(kinds)], config->prefix.s,
                                              config->services[s / COUNT_OF(kinds)].name.s);
+        struct baton_error why = {BATON_OK, ""};
         int32_t partitions = 0;
-        rc = partitions_or_none(log, topic.s, true, &partitions, err);
+        rc = scan_partitions_or_none(log, topic.s, true, &partitions, &why);
         for (int32_t p = 0; rc == BATON_OK && !stopped && p < partitions; p++) {
-            rc = scan_partition(log, topic.s, p, 0, resolve_record, &resolve, &stopped, err);
+            rc = scan_partition(log, topic.s, p, 0, resolve_record, &resolve, &stopped, &why);
         }
+        /* Handoffs are read by their service only; whoever may show turns does not miss them. */
+        bool optional = kinds[s % COUNT_OF(kinds)] == TOPIC_handoff;
+        rc = optional && rc == BATON_E_not_permitted ? BATON_OK
+                                                     : scan_pass_hidden(&hidden, rc, &why, err);
     }
+    rc = rc == BATON_OK ? scan_hidden_end(&hidden, resolve.count > 0, err) : rc;
     if (rc != BATON_OK) {
         return rc;
     }
@@ -322,6 +333,25 @@ static bool has_key(void *arg, const struct log_record *record)
     return record->key_len != 32 || memcmp(record->key, turn_id, 32) != 0;
 }
 
+static baton_code waits_at(struct log *log, const struct config *config, const char *service,
+                           char key[33], bool *ret_found, struct baton_error *err)
+{
+    struct topic_name topic = topic_name(TOPIC_handoff, config->prefix.s, service);
+    struct topic_name group = group_of_workers(config->prefix.s, service);
+    int32_t partitions = 0;
+    int64_t from = LOG_OFFSET_NONE;
+    baton_code rc = scan_partitions_or_none(log, topic.s, true, &partitions, err);
+    if (rc != BATON_OK || partitions == 0) {
+        return rc;
+    }
+    int32_t partition = log_partition_of(key, 32, partitions);
+    if ((rc = log_group_offset(log, group.s, topic.s, partition, &from, err)) == BATON_OK) {
+        rc = scan_partition(log, topic.s, partition, from < 0 ? 0 : from, has_key, key, ret_found,
+                            err);
+    }
+    return rc;
+}
+
 baton_code turn_log_waiting(struct log *log, const struct config *config, const char *turn_id,
                             const char **ret_service, struct baton_error *err)
 {
@@ -330,140 +360,16 @@ baton_code turn_log_waiting(struct log *log, const struct config *config, const 
     memcpy(key, turn_id, sizeof(key));
     for (size_t s = 0; s < config->n_services; s++) {
         const char *service = config->services[s].name.s;
-        struct topic_name topic = topic_name(TOPIC_handoff, config->prefix.s, service);
-        struct topic_name group = group_of_workers(config->prefix.s, service);
-        int32_t partitions = 0;
-        int64_t from = LOG_OFFSET_NONE;
+        struct baton_error why = {BATON_OK, ""};
         bool found = false;
-        baton_code rc = partitions_or_none(log, topic.s, true, &partitions, err);
-        if (rc != BATON_OK) {
-            return rc;
-        }
-        if (partitions == 0) {
-            continue;
-        }
-        int32_t partition = log_partition_of(key, 32, partitions);
-        if ((rc = log_group_offset(log, group.s, topic.s, partition, &from, err)) != BATON_OK ||
-            (rc = scan_partition(log, topic.s, partition, from < 0 ? 0 : from, has_key, key, &found,
-                                 err)) != BATON_OK) {
-            return rc;
+        baton_code rc = waits_at(log, config, service, key, &found, &why);
+        if (rc != BATON_OK && rc != BATON_E_not_permitted) { /* handoffs are their service's */
+            return baton_fail(err, rc, "%s", why.text);
         }
         if (found) {
             *ret_service = service;
-            return BATON_OK;
+            break;
         }
     }
     return BATON_OK;
-}
-
-/* ---- following ---- */
-
-struct turn_watch_at {
-    struct log_reader *reader;
-    const char *service;
-};
-
-struct turn_watch {
-    struct turn_id id;
-    struct turn_watch_at *at; /* one for each service */
-    size_t count;
-    size_t next;
-    struct log_batch batch;
-    size_t pos; /* of the batch: what comes next */
-    const char *batch_service;
-};
-
-baton_code turn_watch_open(struct log *log, const struct config *config, const char *turn_id,
-                           struct turn_watch **ret_watch, struct baton_error *err)
-{
-    struct turn_watch *watch = calloc(1, sizeof(*watch));
-    baton_code rc = BATON_OK;
-    if (watch == NULL || (watch->at = calloc(config->n_services + 1, sizeof(*watch->at))) == NULL) {
-        free(watch);
-        return baton_fail(err, BATON_E_no_memory, "no memory to follow a turn");
-    }
-    watch->id = turn_id_of(turn_id);
-    for (size_t s = 0; rc == BATON_OK && s < config->n_services; s++) {
-        struct topic_name topic =
-            topic_name(TOPIC_turns, config->prefix.s, config->services[s].name.s);
-        int32_t partitions = 0;
-        int64_t low;
-        int64_t high;
-        rc = partitions_or_none(log, topic.s, true, &partitions, err);
-        if (rc != BATON_OK || partitions == 0) {
-            continue;
-        }
-        int32_t partition = log_partition_of(turn_id, 32, partitions);
-        if ((rc = log_watermarks(log, topic.s, partition, &low, &high, err)) == BATON_OK &&
-            (rc = log_reader_open(log, topic.s, partition, high, LOG_READ_committed,
-                                  &watch->at[watch->count].reader, err)) == BATON_OK) {
-            watch->at[watch->count++].service = config->services[s].name.s;
-        }
-    }
-    if (rc != BATON_OK) {
-        turn_watch_close(watch);
-        return rc;
-    }
-    *ret_watch = watch;
-    return BATON_OK;
-}
-
-void turn_watch_close(struct turn_watch *watch)
-{
-    if (watch != NULL) {
-        log_batch_free(&watch->batch);
-        for (size_t i = 0; i < watch->count; i++) {
-            log_reader_close(watch->at[i].reader);
-        }
-        free(watch->at);
-        free(watch);
-    }
-}
-
-/* The next record of the turn in the batch that was read; false: none left. */
-static bool from_batch(struct turn_watch *watch, struct turn_record *ret_record, baton_code *ret_rc,
-                       struct baton_error *err)
-{
-    while (watch->pos < watch->batch.count) {
-        const struct log_record *record = &watch->batch.records[watch->pos++];
-        if (record->value == NULL || record->key_len != 32 ||
-            memcmp(record->key, watch->id.s, 32) != 0) {
-            continue;
-        }
-        turn_record_init(ret_record);
-        *ret_rc = turn_record_parse(record->value, record->value_len, ret_record, err);
-        if (*ret_rc != BATON_OK) {
-            turn_record_done(ret_record);
-        }
-        return true;
-    }
-    return false;
-}
-
-baton_code turn_watch_next(struct turn_watch *watch, int64_t timeout_ms,
-                           struct turn_record *ret_record, const char **ret_service,
-                           struct baton_error *err)
-{
-    int64_t until = mono_now().v + timeout_ms;
-    baton_code rc = BATON_OK;
-    *ret_service = NULL;
-    for (;;) {
-        if (from_batch(watch, ret_record, &rc, err)) {
-            *ret_service = rc == BATON_OK ? watch->batch_service : NULL;
-            return rc;
-        }
-        int64_t rest = until - mono_now().v;
-        if (watch->count == 0 || rest <= 0) {
-            return BATON_OK;
-        }
-        struct turn_watch_at *at = &watch->at[watch->next++ % watch->count];
-        int64_t slice = watch->count == 1 ? rest : WATCH_SLICE_MS / (int64_t)watch->count + 1;
-        watch->pos = 0;
-        watch->batch_service = at->service;
-        rc = log_reader_next(at->reader, 64, slice < rest ? slice : rest, &watch->batch, err);
-        if (rc != BATON_OK) {
-            watch->batch.count = 0;
-            return rc;
-        }
-    }
 }
