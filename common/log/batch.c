@@ -204,8 +204,8 @@ static bool headers_decode(struct batch_memory *memory, const uint8_t *bytes, si
         return false;
     }
     for (size_t i = 0; i < count; i++) {
-        const char *name;
-        size_t name_len;
+        const char *name = "";
+        size_t name_len = 0;
         (void)header_next(&at, bytes + len, &name, &name_len, &headers[i]);
         char *name_copy = memory_take(memory, name_len + 1);
         if (name_copy == NULL ||
