@@ -14,16 +14,21 @@ struct reader_place {
     char topic[];
 };
 
+struct reader_kind {
+    enum log_isolation isolation;
+    bool waits; /* its fetches wait at the broker */
+};
+
 struct reader_handle {
     struct reader_handle *next;
     struct kafka_client client;
-    enum log_isolation isolation;
+    struct reader_kind kind;
     rd_kafka_t *rk;
     struct reader_place *places; /* what is being read */
 };
 
-/* A handle of that isolation in which nobody reads the partition; it is taken there. */
-baton_code reader_pool_take(struct kafka_log *log, enum log_isolation isolation, const char *topic,
+/* A handle of that kind in which nobody reads the partition; it is taken there. */
+baton_code reader_pool_take(struct kafka_log *log, struct reader_kind kind, const char *topic,
                             int32_t partition, struct reader_handle **ret_handle,
                             struct baton_error *err);
 void reader_pool_give(struct reader_handle *handle, const char *topic, int32_t partition);

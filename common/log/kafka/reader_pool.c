@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Data wakes a fetch that waits; a reader that begins beside one is heard when it returns. */
+#define FETCH_WAIT_MS 50
+
 static struct reader_place **place_of(struct reader_handle *handle, const char *topic,
                                       int32_t partition)
 {
@@ -17,7 +20,20 @@ static struct reader_place **place_of(struct reader_handle *handle, const char *
     return at;
 }
 
-static struct reader_handle *handle_new(struct kafka_log *log, enum log_isolation isolation,
+/* What a kind of handle has beside the settings of all readers. */
+static baton_code set_kind(rd_kafka_conf_t *conf, struct reader_kind kind, struct baton_error *err)
+{
+    baton_code rc = BATON_OK;
+    if (kind.isolation == LOG_READ_uncommitted) {
+        rc = kafka_set(conf, "isolation.level", "read_uncommitted", err);
+    }
+    if (rc == BATON_OK && kind.waits) {
+        rc = kafka_set_int(conf, "fetch.wait.max.ms", FETCH_WAIT_MS, err);
+    }
+    return rc;
+}
+
+static struct reader_handle *handle_new(struct kafka_log *log, struct reader_kind kind,
                                         struct baton_error *err)
 {
     struct reader_handle *handle = calloc(1, sizeof(*handle));
@@ -26,10 +42,9 @@ static struct reader_handle *handle_new(struct kafka_log *log, enum log_isolatio
         baton_fail(err, BATON_E_no_memory, "a reader: out of memory");
         return NULL;
     }
-    handle->isolation = isolation;
+    handle->kind = kind;
     conf = kafka_conf_new(log, &handle->client, KAFKA_USE_reader, err);
-    if (conf != NULL && isolation == LOG_READ_uncommitted &&
-        kafka_set(conf, "isolation.level", "read_uncommitted", err) != BATON_OK) {
+    if (conf != NULL && set_kind(conf, kind, err) != BATON_OK) {
         rd_kafka_conf_destroy(conf);
         conf = NULL;
     }
@@ -40,7 +55,7 @@ static struct reader_handle *handle_new(struct kafka_log *log, enum log_isolatio
     return handle;
 }
 
-baton_code reader_pool_take(struct kafka_log *log, enum log_isolation isolation, const char *topic,
+baton_code reader_pool_take(struct kafka_log *log, struct reader_kind kind, const char *topic,
                             int32_t partition, struct reader_handle **ret_handle,
                             struct baton_error *err)
 {
@@ -55,10 +70,11 @@ baton_code reader_pool_take(struct kafka_log *log, enum log_isolation isolation,
     pthread_mutex_lock(&log->lock);
     struct reader_handle *handle = log->pool;
     while (handle != NULL &&
-           (handle->isolation != isolation || *place_of(handle, topic, partition) != NULL)) {
+           (handle->kind.isolation != kind.isolation || handle->kind.waits != kind.waits ||
+            *place_of(handle, topic, partition) != NULL)) {
         handle = handle->next;
     }
-    if (handle == NULL && (handle = handle_new(log, isolation, &why)) != NULL) {
+    if (handle == NULL && (handle = handle_new(log, kind, &why)) != NULL) {
         handle->next = log->pool;
         log->pool = handle;
     }

@@ -57,7 +57,7 @@ static const struct setting settings[] = {
      "both inputs' partitions of one number go to one worker"},
     {"check.crcs", "true", CONSUMERS, DEFAULT, "costs little"},
     {"fetch.wait.max.ms", "500", USE(member), DEFAULT, "brokers wake early"},
-    {"fetch.wait.max.ms", "20", USE(admin) | USE(reader), OWN,
+    {"fetch.wait.max.ms", "1", USE(reader), OWN,
      "the end of a partition comes with an empty fetch"},
     {"fetch.message.max.bytes", "1048576", CONSUMERS, DEFAULT, "a record of any topic of ours"},
     {"queued.max.messages.kbytes", "1024", USE(member), DEFAULT, "memory of each partition"},
