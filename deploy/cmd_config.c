@@ -73,8 +73,25 @@ static void lines_json(struct jsonw *w, const char *key, const struct buf *lines
     jsonw_end(w);
 }
 
-/* Does every service have a principal that may serve its roles? Not a mistake of the file: a
- * warning. */
+/* May this service pass the role along its chain? Otherwise the line that is missing. */
+static void check_passes(const struct config *config, const struct trust *trust,
+                         const struct config_service *service, enum role role, struct buf *warnings)
+{
+    const struct trust_principal *who = trust_principal_find(trust, service->name.s);
+    const struct config_role *ours = &config->roles[role];
+    for (size_t i = 0; i < ours->n_chain; i++) {
+        const char *to = ours->chain[i].s;
+        if (strcmp(to, service->name.s) != 0 && !trust_may_pass(who, to, role)) {
+            buf_printf(warnings,
+                       "trust: %s may not pass %s to %s, so no such turn is delegated there; in "
+                       "%s.yaml put `pass: {%s: [%s]}`, or let `baton keys apply` do it\n",
+                       service->name.s, role_word(role), to, service->name.s, to, role_word(role));
+        }
+    }
+}
+
+/* Does every service have a principal that may serve its roles and pass them on? Not a mistake of
+ * the file: a warning. */
 static void check_rights(const struct config *config, const struct trust *trust,
                          struct buf *warnings)
 {
@@ -82,12 +99,17 @@ static void check_rights(const struct config *config, const struct trust *trust,
         const struct config_service *service = &config->services[i];
         const struct trust_principal *who = trust_principal_find(trust, service->name.s);
         for (int role = 0; role < ROLE_COUNT; role++) {
-            if ((service->roles & ROLE_BIT(role)) != 0 && !trust_may_serve(who, (enum role)role)) {
-                buf_printf(warnings,
-                           "trust: service %s may not serve the role %s; `baton keys apply` adds "
-                           "what is missing\n",
-                           service->name.s, role_word((enum role)role));
+            if ((service->roles & ROLE_BIT(role)) == 0) {
+                continue;
             }
+            if (!trust_may_serve(who, (enum role)role)) {
+                buf_printf(warnings,
+                           "trust: service %s may not serve the role %s; in %s.yaml put `serve: "
+                           "[%s]`, or let `baton keys apply` do it\n",
+                           service->name.s, role_word((enum role)role), service->name.s,
+                           role_word((enum role)role));
+            }
+            check_passes(config, trust, service, (enum role)role, warnings);
         }
     }
 }

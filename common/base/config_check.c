@@ -14,86 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void check_chain_member(struct config_loading *loading, const struct yaml_node *chain,
-                               const struct yaml_node *node, enum role role)
-{
-    const struct config *config = loading->config;
-    const char *words[256];
-    size_t n_words = 0;
-    const struct config_service *service = config_service_find(config, node->text);
-    if (service == NULL) {
-        for (size_t i = 0; i < config->n_services && n_words < COUNT_OF(words); i++) {
-            words[n_words++] = config->services[i].name.s;
-        }
-        const char *near = word_nearest(words, n_words, node->text);
-        yaml_found(&loading->findings, node,
-                   "roles.%s.chain names '%s', which is no service here%s%s%s", role_word(role),
-                   text_quote_of(node->text).s, near != NULL ? "; did you mean '" : "",
-                   near != NULL ? near : "", near != NULL ? "'?" : "");
-        return;
-    }
-    if (service->roles != 0 && (service->roles & ROLE_BIT(role)) == 0) {
-        yaml_found(&loading->findings, node,
-                   "roles.%s.chain names %s, which does not serve %s; add it to services.%s.roles",
-                   role_word(role), service->name.s, role_word(role), service->name.s);
-    }
-    for (const struct yaml_node *before = chain->first; before != node; before = before->next) {
-        if (before->kind == YAML_KIND_text && strcmp(before->text, node->text) == 0) {
-            yaml_found(&loading->findings, node,
-                       "roles.%s.chain names %s twice; a service gets a "
-                       "turn once",
-                       role_word(role), service->name.s);
-            break;
-        }
-    }
-}
-
-static void check_chains(struct config_loading *loading)
-{
-    for (unsigned i = 0; i < ROLE_COUNT; i++) {
-        char path[64];
-        snprintf(path, sizeof(path), "roles.%s.chain", role_word((enum role)i));
-        const struct yaml_node *chain = config_node(loading, path);
-        if (chain == NULL || chain->kind != YAML_KIND_list) {
-            continue;
-        }
-        for (const struct yaml_node *node = chain->first; node != NULL; node = node->next) {
-            if (node->kind == YAML_KIND_text && node->text_len > 0) {
-                check_chain_member(loading, chain, node, (enum role)i);
-            }
-        }
-    }
-}
-
-/* Each list ends with park, and only there, so that whatever happens something is possible. */
-static void check_actions(struct config_loading *loading)
-{
-    for (unsigned i = 0; i < FAILURE_COUNT; i++) {
-        const struct config_actions *actions = &loading->config->on_failure[i];
-        const char *word = failure_word((enum failure)i);
-        char path[64];
-        unsigned seen = 0;
-        snprintf(path, sizeof(path), "on_failure.%s", word);
-        const struct yaml_node *list = config_node(loading, path);
-        if (list == NULL || list->kind != YAML_KIND_list || list->count != actions->count) {
-            continue; /* the default, or wrong already */
-        }
-        if (actions->count == 0 || actions->list[actions->count - 1] != ACTION_park) {
-            yaml_found(&loading->findings, list, "%s must end with park", path);
-        }
-        for (size_t a = 0; a < actions->count; a++) {
-            if ((seen & (1u << actions->list[a])) != 0) {
-                yaml_found(&loading->findings, list, "%s names %s twice", path,
-                           action_word(actions->list[a]));
-            }
-            if (actions->list[a] == ACTION_park && a + 1 < actions->count) {
-                yaml_found(&loading->findings, list, "%s: nothing after park is ever done", path);
-            }
-            seen |= 1u << actions->list[a];
-        }
-    }
-}
-
 static void check_executor(struct config_loading *loading, const struct config_service *service)
 {
     const struct config_executor *executor = &service->executor;
@@ -178,8 +98,7 @@ static void check_timing(struct config_loading *loading)
 
 void config_check(struct config_loading *loading)
 {
-    check_chains(loading);
-    check_actions(loading);
+    config_check_lists(loading);
     for (size_t i = 0; i < loading->config->n_services; i++) {
         check_executor(loading, &loading->config->services[i]);
     }
@@ -216,7 +135,7 @@ static bool resolves(const char *program)
 
 size_t config_warnings(const struct config *config, struct buf *lines)
 {
-    size_t n = config_warnings_kafka(config, lines);
+    size_t n = config_warnings_kafka(config, lines) + config_warnings_lists(config, lines);
     for (size_t i = 0; i < config->n_services; i++) {
         const struct config_service *service = &config->services[i];
         const char *program = service->executor.kind == EXECUTOR_KIND_agent

@@ -70,6 +70,9 @@ void *config_array(struct config_loading *loading, size_t n, size_t size);
 void config_read_sections(struct config_loading *loading);
 /* config_check.c: what the values mean together. */
 void config_check(struct config_loading *loading);
+/* config_lists.c: the same for on_failure and chains; and delegations that are never possible. */
+void config_check_lists(struct config_loading *loading);
+size_t config_warnings_lists(const struct config *config, struct buf *lines);
 /* config_kafka.c: the same for the kafka section; and what is not wrong there, but not good. */
 void config_check_kafka(struct config_loading *loading);
 size_t config_warnings_kafka(const struct config *config, struct buf *lines);

@@ -394,7 +394,7 @@ static const struct trap mistakes[] = {
      "names a, which does not serve reviewer"},
     {"services: {a: {roles: [owner], " EX "}}\nroles: {owner: {chain: [a, a]}}\n", "names a twice"},
     {"on_failure: {auht: [park]}\n", "unknown key 'auht' in on_failure; did you mean 'auth'?"},
-    {"on_failure: {auth: [retry]}\n", "on_failure.auth must end with park"},
+    {"on_failure: {auth: [retry]}\n", "on_failure.auth must end with park: `auth: [retry, park]`"},
     {"on_failure: {auth: []}\n", "on_failure.auth must end with park"},
     {"on_failure: {auth: park}\n", "on_failure.auth must be a list"},
     {"on_failure: {auth: [park, retry]}\n", "nothing after park"},
@@ -625,6 +625,41 @@ static void paths_are_found_in_order(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
+/* A delegation that is asked for and never possible is told, with the line that is missing. */
+static void test_warns_of_delegations_that_cannot_be(void **state)
+{
+    (void)state;
+    static const char services[] = "version: 1\nservices:\n"
+                                   "  a: {roles: [reviewer, arbiter], executor: {kind: callback}}\n"
+                                   "  b: {roles: [reviewer], executor: {kind: callback}}\n";
+    static const struct {
+        const char *more;
+        size_t n;
+        const char *text;
+    } rows[] = {
+        {"", 1, "`reviewer: {chain: [a, b]}`"},
+        {"roles: {reviewer: {chain: [a, b]}}\n", 0, ""},
+        {"roles: {reviewer: {chain: [b]}}\n", 1, "turns of role reviewer at b are never"},
+        {"roles: {reviewer: {chain: [b, a]}, arbiter: {chain: [a]}}\n", 1,
+         "no other service serves arbiter"},
+        {"on_failure: {auth: [park]}\n", 1, "(access_denied, "},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct config *c = NULL;
+        struct buf out = BUF_INIT;
+        char text[512];
+        snprintf(text, sizeof(text), "%s%s", services, rows[i].more);
+        assert_int_equal(config_parse("/x/baton.yaml", text, strlen(text), NULL, 0, &c, NULL, NULL),
+                         BATON_OK);
+        if (config_warnings(c, &out) != rows[i].n ||
+            strstr(out.data != NULL ? out.data : "", rows[i].text) == NULL) {
+            fail_msg("row %zu: %s", i, out.data != NULL ? out.data : "");
+        }
+        buf_done(&out);
+        config_free(c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -642,6 +677,7 @@ int main(void)
         cmocka_unit_test(c2_wrong_sets_are_named),
         cmocka_unit_test(c2_show_names_value_and_source),
         cmocka_unit_test(paths_are_found_in_order),
+        cmocka_unit_test(test_warns_of_delegations_that_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
