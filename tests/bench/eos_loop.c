@@ -135,15 +135,26 @@ static void write_all(struct loop *loop, const struct taken *list, int count, bo
     }
 }
 
+/* The time since *at_ns belongs to that step. */
+static void spent(struct loop *loop, enum step step, int64_t *at_ns)
+{
+    const int64_t now = now_ns();
+    loop->spent_ns[step] += now - *at_ns;
+    *at_ns = now;
+}
+
 /* One transaction: claims of what was taken, ends of what was claimed before. */
 static void transact(struct loop *loop)
 {
     const bool one = loop->options->transactions == 1;
+    int64_t at_ns = now_ns();
     memset(loop->written, 0, sizeof(loop->written));
     must(rd_kafka_begin_transaction(loop->producer), "begin_transaction");
     write_all(loop, loop->claims, loop->n_claims, true, one);
     write_all(loop, loop->ends, loop->n_ends, false, true);
+    spent(loop, STEP_produce, &at_ns);
     flush(loop, loop->producer);
+    spent(loop, STEP_flush, &at_ns);
     rd_kafka_topic_partition_list_t *list =
         rd_kafka_topic_partition_list_new(loop->options->partitions);
     for (int32_t p = 0; p < loop->options->partitions; p++) {
@@ -155,7 +166,9 @@ static void transact(struct loop *loop)
     must(rd_kafka_send_offsets_to_transaction(loop->producer, list, loop->metadata, ADMIN_MS),
          "send_offsets");
     rd_kafka_topic_partition_list_destroy(list);
+    spent(loop, STEP_offsets, &at_ns);
     must(rd_kafka_commit_transaction(loop->producer, ADMIN_MS), "commit_transaction");
+    spent(loop, STEP_commit, &at_ns);
     loop->transactions++;
 }
 
@@ -319,6 +332,37 @@ static bool parse(int argc, char **argv, struct options *options)
     return good;
 }
 
+static void print(const struct loop *loop, double rate, const double waited[4])
+{
+    const struct options *options = loop->options;
+    double ms[STEPS];
+    for (int i = 0; i < STEPS; i++) {
+        ms[i] = (double)loop->spent_ns[i] / 1e6 / (double)loop->transactions;
+    }
+    if (options->json) {
+        printf("{\"transactions\":%d,\"batch\":%d,\"turns_per_s\":%.0f,\"commits\":%lld,"
+               "\"claim_p50_ms\":%.2f,\"claim_p99_ms\":%.2f,\"end_p50_ms\":%.2f,"
+               "\"end_p99_ms\":%.2f,\"produce_ms\":%.2f,\"flush_ms\":%.2f,\"offsets_ms\":%.2f,"
+               "\"commit_ms\":%.2f}\n",
+               options->transactions, options->batch, rate, (long long)loop->transactions,
+               waited[0], waited[1], waited[2], waited[3], ms[STEP_produce], ms[STEP_flush],
+               ms[STEP_offsets], ms[STEP_commit]);
+        return;
+    }
+    if (options->rate > 0) {
+        printf("%d a second, gathered for %d ms: committed claim p50 %.2f p99 %.2f ms, committed "
+               "end p50 %.2f p99 %.2f ms\n",
+               options->rate, options->gather_ms, waited[0], waited[1], waited[2], waited[3]);
+    } else {
+        printf("backlog of %d, batches of %d, claim and end in %d: %.0f turns/s\n", options->turns,
+               options->batch, options->transactions, rate);
+    }
+    printf("%lld transactions, mean of each: produce %.2f, flush %.2f, offsets %.2f, commit %.2f "
+           "ms\n",
+           (long long)loop->transactions, ms[STEP_produce], ms[STEP_flush], ms[STEP_offsets],
+           ms[STEP_commit]);
+}
+
 int main(int argc, char **argv)
 {
     struct options options = {.turns = 20000,
@@ -369,14 +413,7 @@ int main(int argc, char **argv)
     close_loop(&loop);
     delete_topics(&loop);
     rd_kafka_destroy(loop.publisher);
-    printf(options.json
-               ? "{\"transactions\":%d,\"batch\":%d,\"turns_per_s\":%.0f,\"commits\":%lld,"
-                 "\"claim_p50_ms\":%.2f,\"claim_p99_ms\":%.2f,\"end_p50_ms\":%.2f,"
-                 "\"end_p99_ms\":%.2f}\n"
-               : "transactions %d, batches of %d: %.0f turns/s in %lld commits; claim p50 %.2f p99 "
-                 "%.2f ms, end p50 %.2f p99 %.2f ms\n",
-           options.transactions, options.batch, rate, (long long)loop.transactions, waited[0],
-           waited[1], waited[2], waited[3]);
+    print(&loop, rate, waited);
     free(loop.claims);
     free(loop.ends);
     free(loop.due_ns);

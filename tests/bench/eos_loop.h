@@ -16,6 +16,9 @@
 #define ADMIN_MS 30000
 #define RECORD_MAX 4096
 
+/* What a transaction consists of. */
+enum step { STEP_produce, STEP_flush, STEP_offsets, STEP_commit, STEPS };
+
 enum topic { HANDOFF, TURNS, OUTCOMES, TOPICS };
 
 struct options {
@@ -57,6 +60,7 @@ struct loop {
     int n_claims;
     int n_ends;
     int64_t transactions;
+    int64_t spent_ns[STEPS]; /* of all transactions */
     atomic_int failed;
     int64_t *due_ns;
     int64_t *claimed_ns;
