@@ -288,22 +288,25 @@ static bool must_abort(struct kafka_member *member, rd_kafka_resp_err_t *ret_cau
 static rd_kafka_resp_err_t flush(struct kafka_member *member, struct deadline deadline)
 {
     rd_kafka_resp_err_t cause = RD_KAFKA_RESP_ERR_NO_ERROR;
-    while (undelivered(member) > 0) {
+    while (undelivered(member) > 0 && first_failure(member) == RD_KAFKA_RESP_ERR_NO_ERROR) {
         const int left = left_ms(deadline);
         rd_kafka_flush(member->producer, left < FLUSH_STEP_MS ? left : FLUSH_STEP_MS);
         if (undelivered(member) == 0) {
             break;
         }
-        if (first_failure(member) != RD_KAFKA_RESP_ERR_NO_ERROR || must_abort(member, &cause)) {
-            break;
+        if (must_abort(member, &cause)) {
+            return cause;
         }
         if (over(deadline)) {
             return RD_KAFKA_RESP_ERR__TIMED_OUT;
         }
     }
     const rd_kafka_resp_err_t failed = first_failure(member);
-    return failed != RD_KAFKA_RESP_ERR_NO_ERROR && cause == RD_KAFKA_RESP_ERR_NO_ERROR ? failed
-                                                                                       : cause;
+    if (failed != RD_KAFKA_RESP_ERR_NO_ERROR && !names_record(failed) &&
+        must_abort(member, &cause)) {
+        return cause; /* the records were only thrown away for it */
+    }
+    return failed;
 }
 
 /* ---- whose fault it is ---- */

@@ -33,6 +33,7 @@ struct kafka_log {
     pthread_mutex_t lock; /* topics, pool, said */
     struct topic_entry *topics;
     struct reader_handle *pool;
+    _Atomic int64_t silent_until;           /* no answer about the sizes of topics */
     atomic_uint turn;                       /* where a record without key goes next */
     struct diag_limit limits[KAFKA_LIMITS]; /* of the clients' own log lines */
 };

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #define ASK_AGAIN_MS 1000 /* of what was missing or too small */
+#define ASK_SIZE_MS 1000
+#define SILENT_MS 60000 /* sizes are not asked for again */
 #define HEADER_NAME_MAX 256
 /* What a record is wrapped in, alone in its batch: 61 bytes of the batch, lengths of the record and
  * of each header. Topics limit all of it. */
@@ -111,7 +113,7 @@ static baton_code ask_partitions(struct kafka_log *log, const char *name, const 
     return BATON_OK;
 }
 
-/* 0 without the right to ask: the broker judges then. */
+/* 0 without the right to ask, or where nobody answers that: the broker judges then. */
 static baton_code ask_size(struct kafka_log *log, const char *name, int64_t timeout_ms,
                            size_t *ret_bytes, struct baton_error *err)
 {
@@ -119,8 +121,16 @@ static baton_code ask_size(struct kafka_log *log, const char *name, int64_t time
     const rd_kafka_ConfigEntry_t **entries = NULL;
     size_t count = 0;
     struct log_topic topic = {.name = name};
-    baton_code rc = topic_entries(log, name, timeout_ms, &event, &entries, &count, err);
-    if (rc == BATON_E_not_permitted) {
+    const int64_t wait_ms = timeout_ms < ASK_SIZE_MS ? timeout_ms : ASK_SIZE_MS;
+    if (mono_now().v < atomic_load(&log->silent_until)) {
+        *ret_bytes = 0;
+        return BATON_OK;
+    }
+    baton_code rc = topic_entries(log, name, wait_ms, &event, &entries, &count, err);
+    if (rc == BATON_E_timed_out) {
+        atomic_store(&log->silent_until, mono_now().v + SILENT_MS);
+    }
+    if (rc == BATON_E_not_permitted || rc == BATON_E_timed_out) {
         *ret_bytes = 0;
         return BATON_OK;
     }
