@@ -22,7 +22,7 @@ from host import wait_until
 from locallog import LocalLog
 
 QUICK = {"local": {"path": "data/log.db", "session": "1s", "heartbeat": "150ms"}, "lease": "1s", "lease_grace": "300ms",
-         "retry": {"first": "20ms", "factor": 2, "max": "200ms", "jitter": 0.2, "each_service": 3, "max_wait": "15m"},
+         "retry": {"first": "20ms", "factor": 2, "max": "200ms", "jitter": 0.2, "each_service": 3, "max_wait": "15m", "rest": "300ms"},
          "circuit": {"after": 1000, "for": "30s", "probe": "15s"},
          "roles": {"owner": {"chain": ["alpha", "beta"]}, "reviewer": {"chain": ["alpha", "beta"]},
                    "arbiter": {"chain": ["beta", "alpha"]}},
@@ -232,7 +232,9 @@ class Storm:
             self.mend(True)
             listed = self.host.run("turns", "list", "--json", seconds=60).ok().objects
             known = {one["turn_id"] for one in listed}
-            return set(self.turns) <= known and not [one for one in listed if one["state"] in ("queued", "running")]
+            places = {(one["turn_id"], one["service"]) for one in listed}
+            return set(self.turns) <= known and not [one for one in listed if one["state"] in ("queued", "running") or
+                                                     (one["state"] == "delegated" and (one["turn_id"], one["to"]) not in places)]
 
         wait_until(over, 90, "every turn to end")
 
