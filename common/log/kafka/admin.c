@@ -55,10 +55,9 @@ baton_code kafka_metadata(struct kafka_log *log, const char *topic, int64_t time
         rd_kafka_topic_destroy(rkt);
     }
     if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        return kafka_fail_client(err, &log->client, cause, "describing",
-                                 all             ? "the topics"
-                                 : topic != NULL ? topic
-                                                 : "the cluster");
+        return topic == NULL ? kafka_fail_client(err, &log->client, cause, "connecting", NULL)
+                             : kafka_fail_client(err, &log->client, cause, "describing",
+                                                 all ? "the topics" : topic);
     }
     kafka_client_well(&log->client);
     return BATON_OK;

@@ -22,22 +22,25 @@ struct row {
 /* What is not here is service_unavailable in librdkafka's words: worth a repetition. */
 static const struct row rows[] = {
     /* the connection */
-    {ERR(_TRANSPORT), BATON_E_service_unavailable, "the connection was lost", ""},
-    {ERR(_ALL_BROKERS_DOWN), BATON_E_service_unavailable, "no broker can be reached", ""},
-    {ERR(_RESOLVE), BATON_E_service_unavailable, "a broker's name cannot be resolved", ""},
+    {ERR(_TRANSPORT), BATON_E_service_unavailable, "cannot be reached",
+     "are they running, and is kafka.brokers right?"},
+    {ERR(_ALL_BROKERS_DOWN), BATON_E_service_unavailable, "cannot be reached",
+     "are they running, and is kafka.brokers right?"},
+    {ERR(_RESOLVE), BATON_E_service_unavailable, "have a name that cannot be resolved",
+     "is kafka.brokers right?"},
     {ERR(_TIMED_OUT), BATON_E_timed_out, "no answer in time", ""},
     {ERR(_TIMED_OUT_QUEUE), BATON_E_timed_out, "no answer in time", ""},
     {ERR(_MSG_TIMED_OUT), BATON_E_timed_out, "no acknowledgement in time", ""},
     {ERR(REQUEST_TIMED_OUT), BATON_E_timed_out, "the broker ran out of time", IN_TIME},
-    {ERR(_AUTHENTICATION), BATON_E_not_permitted, "the brokers refuse user and password",
+    {ERR(_AUTHENTICATION), BATON_E_not_permitted, "refuse user and password",
      "see kafka.sasl in the configuration"},
-    {ERR(SASL_AUTHENTICATION_FAILED), BATON_E_not_permitted, "the brokers refuse user and password",
+    {ERR(SASL_AUTHENTICATION_FAILED), BATON_E_not_permitted, "refuse user and password",
      "see kafka.sasl in the configuration"},
-    {ERR(UNSUPPORTED_SASL_MECHANISM), BATON_E_not_permitted,
-     "the brokers do not speak this SASL mechanism", "see kafka.sasl.mechanism"},
-    {ERR(ILLEGAL_SASL_STATE), BATON_E_not_permitted, "the brokers want another kind of login",
+    {ERR(UNSUPPORTED_SASL_MECHANISM), BATON_E_not_permitted, "do not speak this SASL mechanism",
+     "see kafka.sasl.mechanism"},
+    {ERR(ILLEGAL_SASL_STATE), BATON_E_not_permitted, "want another kind of login",
      "see kafka.security and kafka.sasl"},
-    {ERR(_SSL), BATON_E_service_unavailable, "no TLS connection comes about",
+    {ERR(_SSL), BATON_E_service_unavailable, "have no TLS connection with us",
      "see kafka.security, kafka.ca and the brokers' certificates"},
     {ERR(_UNSUPPORTED_FEATURE), BATON_E_bad_config, "the brokers are too old for this",
      "Baton needs brokers of Kafka 2.5 or newer"},
@@ -186,11 +189,32 @@ static baton_code fail_right(struct baton_error *err, const struct kafka_log *lo
     }
     kind = kind_of(cause, kind);
     return baton_fail(err, BATON_E_not_permitted,
-                      "%s%s%s: %s has not the right %s%s%s on %s%s%s; `baton topics plan --acl` "
+                      "%s%s%s: %s lacks the right %s%s%s on %s%s%s; `baton topics plan --acl` "
                       "prints the rights that are needed",
                       tried, on != NULL ? " " : "", on != NULL ? on : "", kafka_principal(log),
                       right != NULL ? "'" : "", right != NULL ? right : "that this needs",
                       right != NULL ? "'" : "", kind, on != NULL ? " " : "", on != NULL ? on : "");
+}
+
+/* What is said of the brokers, not of what was tried on. */
+static bool about_brokers(rd_kafka_resp_err_t cause)
+{
+    static const rd_kafka_resp_err_t causes[] = {
+        ERR(_TRANSPORT),
+        ERR(_ALL_BROKERS_DOWN),
+        ERR(_RESOLVE),
+        ERR(_SSL),
+        ERR(_AUTHENTICATION),
+        ERR(SASL_AUTHENTICATION_FAILED),
+        ERR(UNSUPPORTED_SASL_MECHANISM),
+        ERR(ILLEGAL_SASL_STATE),
+    };
+    for (size_t i = 0; i < COUNT_OF(causes); i++) {
+        if (causes[i] == cause) {
+            return true;
+        }
+    }
+    return false;
 }
 
 baton_code kafka_fail(struct baton_error *err, const struct kafka_log *log,
@@ -202,10 +226,13 @@ baton_code kafka_fail(struct baton_error *err, const struct kafka_log *log,
     }
     const char *why = row != NULL && row->why != NULL ? row->why : rd_kafka_err2str(cause);
     const char *todo = row != NULL ? row->todo : IN_TIME;
-    return baton_fail(err, kafka_code(cause), "%s%s%s: %s (%s%s%s)%s%s", tried,
-                      on != NULL ? " " : "", on != NULL ? on : "", why, rd_kafka_err2name(cause),
-                      cause < 0 ? ", brokers " : "", cause < 0 ? kafka_brokers(log) : "",
-                      todo[0] != '\0' ? "; " : "", todo);
+    bool brokers = about_brokers(cause);
+    bool ours = cause < 0 && !brokers; /* an answer of the client, so say whom it asked */
+    return baton_fail(err, kafka_code(cause), "%s%s%s: %s%s%s%s (%s%s%s)%s%s", tried,
+                      on != NULL ? " " : "", on != NULL ? on : "", brokers ? "brokers " : "",
+                      brokers ? kafka_brokers(log) : "", brokers ? " " : "", why,
+                      rd_kafka_err2name(cause), ours ? ", brokers " : "",
+                      ours ? kafka_brokers(log) : "", todo[0] != '\0' ? "; " : "", todo);
 }
 
 /* Errors that only say that nobody answers: the connection knows more. */
@@ -225,6 +252,14 @@ static bool wrong_for_good(const char *said)
            strstr(said, "unknown ca") != NULL || strstr(said, "certificate required") != NULL;
 }
 
+/* A listener of another kind: it takes the connection, and ends it without a word. */
+static bool breaks_off(rd_kafka_resp_err_t heard, const char *said)
+{
+    return (heard == RD_KAFKA_RESP_ERR__TRANSPORT ||
+            heard == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) &&
+           strstr(said, "Connect to") == NULL;
+}
+
 baton_code kafka_fail_client(struct baton_error *err, const struct kafka_client *client,
                              rd_kafka_resp_err_t cause, const char *tried, const char *on)
 {
@@ -242,8 +277,13 @@ baton_code kafka_fail_client(struct baton_error *err, const struct kafka_client 
         code = BATON_E_bad_config;
     }
     const char *why = row != NULL && row->why != NULL ? row->why : rd_kafka_err2str(heard);
-    const char *todo = row != NULL ? row->todo : "";
-    return baton_fail(err, code, "%s%s%s: brokers %s: %s (%s)%s%s", tried, on != NULL ? " " : "",
-                      on != NULL ? on : "", kafka_brokers(client->log), why, said,
-                      todo[0] != '\0' ? "; " : "", todo);
+    const char *todo = breaks_off(heard, said) ? "something answers there and breaks off: do "
+                                                 "kafka.security and the listener go together?"
+                       : row != NULL           ? row->todo
+                                               : "";
+    bool as = code == BATON_E_not_permitted; /* whom the brokers refuse */
+    return baton_fail(err, code, "%s%s%s: brokers %s %s%s%s%s%s (%s)", tried, on != NULL ? " " : "",
+                      on != NULL ? on : "", kafka_brokers(client->log), why, as ? " of " : "",
+                      as ? kafka_principal(client->log) : "", todo[0] != '\0' ? "; " : "", todo,
+                      said);
 }

@@ -36,6 +36,10 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
 {
     struct kafka_client *client = rd_kafka_opaque(rk);
     enum diag_level to = level_of(level);
+    if (client != NULL &&
+        (strcmp(facility, "SESSTMOUT") == 0 || strcmp(facility, "MAXPOLL") == 0)) {
+        atomic_store(&client->session_over, true);
+    }
     if (client == NULL || !diag_wants(to) ||
         (strcmp(facility, "CONFWARN") == 0 && strstr(text, "will be ignored") != NULL)) {
         return; /* a setting for producers, at a consumer: every handle gets all that is passed */
@@ -60,11 +64,13 @@ static int weight(int cause)
     return cause == RD_KAFKA_RESP_ERR__FATAL ? 2 : 1;
 }
 
-/* The useful part: without the client's name and how often it was tried. */
-static const char *without_name(const char *reason)
+/* The useful part: without the client's name, and without how long and how often. */
+static struct text_quote useful(const char *reason)
 {
-    const char *at = strstr(reason, "]: ");
-    return at != NULL ? at + 3 : reason;
+    const char *from = strstr(reason, "]: ");
+    from = from != NULL ? from + 3 : reason;
+    const char *to = strstr(from, " (after ");
+    return text_quote(from, to != NULL ? (size_t)(to - from) : strlen(from));
 }
 
 static void on_error(rd_kafka_t *rk, int cause, const char *reason, void *opaque)
@@ -74,7 +80,7 @@ static void on_error(rd_kafka_t *rk, int cause, const char *reason, void *opaque
     pthread_mutex_lock(&client->log->lock);
     if (weight(cause) >= weight(atomic_load(&client->cause)) ||
         mono_now().v - client->said_ms > KAFKA_SAID_MS) {
-        struct text_quote clean = text_quote_of(without_name(reason));
+        struct text_quote clean = useful(reason);
         snprintf(client->said, sizeof(client->said), "%s", clean.s);
         client->said_ms = mono_now().v;
         atomic_store(&client->cause, cause);

@@ -52,6 +52,8 @@ struct kafka_client {
     atomic_int cause; /* rd_kafka_resp_err_t, 0: none */
     char said[256];   /* its text, cleaned */
     int64_t said_ms;  /* when (monotonic) */
+    /* A group's member only: the client has given its session up by itself, told by its log. */
+    atomic_bool session_over;
 };
 
 /*
@@ -143,6 +145,10 @@ struct kafka_topic {
  */
 baton_code kafka_topic_of(struct kafka_log *log, const char *name, int64_t timeout_ms,
                           struct kafka_topic *ret_topic, struct baton_error *err);
+/* The same for who tries something else than describing: a refusal is about the right to that. */
+baton_code kafka_topic_for(struct kafka_log *log, const char *name, const char *tried,
+                           int64_t timeout_ms, struct kafka_topic *ret_topic,
+                           struct baton_error *err);
 /* Forgets it: a write said that it is gone or different. */
 void kafka_topic_forget(struct kafka_log *log, const char *name);
 /*

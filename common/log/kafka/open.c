@@ -128,10 +128,11 @@ static baton_code set_password(rd_kafka_conf_t *conf, const char *path, struct b
     size_t len = 0;
     baton_code rc = safe_read(path, SAFE_secret, sizeof(password) - 1, password, &len, err);
     if (rc == BATON_E_key_not_found) {
-        return baton_fail(err, BATON_E_bad_config,
-                          "kafka.sasl.password.file: %s is not there; write the password into it, "
-                          "readable by this user only",
-                          path);
+        return baton_fail(
+            err, BATON_E_bad_config,
+            "kafka.sasl.password: {file: %s} is not there; write the password into it, "
+            "readable by this user only",
+            path);
     }
     if (rc == BATON_OK && memchr(password, '\0', len) != NULL) {
         rc = baton_fail(err, BATON_E_bad_config, "kafka.sasl.password.file: %s has a NUL byte",
@@ -144,7 +145,7 @@ static baton_code set_password(rd_kafka_conf_t *conf, const char *path, struct b
         rc = kafka_set(conf, "sasl.password", password, err);
     }
     explicit_bzero(password, sizeof(password));
-    return rc;
+    return rc == BATON_OK ? rc : baton_fail_context(err, rc, "kafka.sasl.password.file: ");
 }
 
 static baton_code set_key(rd_kafka_conf_t *conf, const char *path, struct baton_error *err)

@@ -142,7 +142,7 @@ static baton_code ask_size(struct kafka_log *log, const char *name, int64_t time
     return rc;
 }
 
-static baton_code topic_of(struct kafka_log *log, const char *name, const char *tried,
+baton_code kafka_topic_for(struct kafka_log *log, const char *name, const char *tried,
                            int64_t timeout_ms, struct kafka_topic *ret_topic,
                            struct baton_error *err)
 {
@@ -171,7 +171,7 @@ static baton_code topic_of(struct kafka_log *log, const char *name, const char *
 baton_code kafka_topic_of(struct kafka_log *log, const char *name, int64_t timeout_ms,
                           struct kafka_topic *ret_topic, struct baton_error *err)
 {
-    return topic_of(log, name, "describing", timeout_ms, ret_topic, err);
+    return kafka_topic_for(log, name, "describing", timeout_ms, ret_topic, err);
 }
 
 /* ---- records ---- */
@@ -221,7 +221,7 @@ baton_code kafka_record_check(struct kafka_log *log, struct log_record *record, 
 {
     struct kafka_topic topic;
     /* Who may write may ask: a refusal of the question is about the right to write. */
-    baton_code rc = topic_of(log, record->topic, "writing to", timeout_ms, &topic, err);
+    baton_code rc = kafka_topic_for(log, record->topic, "writing to", timeout_ms, &topic, err);
     if (rc != BATON_OK || (rc = check_headers(record, err)) != BATON_OK ||
         (rc = check_size(log, record, timeout_ms, &topic, err)) != BATON_OK) {
         return rc;

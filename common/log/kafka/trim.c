@@ -6,11 +6,11 @@
 #define ASK_TIMEOUT_MS 10000
 #define ASK_SLICE_MS 2000
 
-static baton_code check_partition(struct kafka_log *log, const char *topic, int32_t partition,
-                                  struct baton_error *err)
+static baton_code check_partition(struct kafka_log *log, const char *tried, const char *topic,
+                                  int32_t partition, struct baton_error *err)
 {
     struct kafka_topic known;
-    baton_code rc = kafka_topic_of(log, topic, ASK_TIMEOUT_MS, &known, err);
+    baton_code rc = kafka_topic_for(log, topic, tried, ASK_TIMEOUT_MS, &known, err);
     if (rc == BATON_OK && (partition < 0 || partition >= known.partitions)) {
         rc = baton_fail(err, BATON_E_topic_missing, "topic %s has %d partitions and no number %d",
                         topic, known.partitions, partition);
@@ -45,7 +45,7 @@ baton_code kafka_watermarks(struct log *base, const char *topic, int32_t partiti
     struct kafka_log *log = (struct kafka_log *)base;
     int64_t low = 0;
     int64_t high = 0;
-    baton_code rc = check_partition(log, topic, partition, err);
+    baton_code rc = check_partition(log, "describing", topic, partition, err);
     if (rc != BATON_OK) {
         return rc;
     }
@@ -90,7 +90,7 @@ baton_code kafka_trim(struct log *base, const char *topic, int32_t partition, in
                       struct baton_error *err)
 {
     struct kafka_log *log = (struct kafka_log *)base;
-    baton_code rc = check_partition(log, topic, partition, err);
+    baton_code rc = check_partition(log, "trimming", topic, partition, err);
     if (rc != BATON_OK || before <= 0) {
         return rc;
     }
