@@ -283,7 +283,7 @@ class Storm:
                 wrong.append(("ends", ends[turn], state))
             if parked[turn] != letters[turn] or (state["state"] == "parked" and not letters[turn]):
                 wrong.append(("letters", parked[turn], letters[turn], state))
-            numbers = sorted(one["no"] for each in states.values() for one in each["attempts"] if one["service"] == each["service"])
+            numbers = sorted(one["no"] for name, each in states.items() for one in each["attempts"] if one["service"] == name)
             if numbers != sorted(set(numbers)):
                 wrong.append(("numbers", numbers, states))
             for name, each in states.items():
