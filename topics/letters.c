@@ -114,7 +114,6 @@ struct each {
     const char *service;
     letter_fn *fn;
     void *arg;
-    bool found;
 };
 
 static bool each_record(void *arg, const struct log_record *record)
@@ -125,7 +124,6 @@ static bool each_record(void *arg, const struct log_record *record)
         return true;
     }
     letter_read(each->service, record, &letter);
-    each->found = true;
     return each->fn(each->arg, &letter);
 }
 
@@ -147,7 +145,7 @@ static baton_code each_of_service(struct log *log, const struct config *config, 
 baton_code letters_each(struct log *log, const struct config *config, const char *service,
                         letter_fn *fn, void *arg, struct baton_error *err)
 {
-    struct scan_hidden hidden = {{BATON_OK, ""}};
+    struct scan_hidden hidden = {0, {BATON_OK, ""}};
     struct each each = {.fn = fn, .arg = arg};
     bool stopped = false;
     baton_code rc = BATON_OK;
@@ -159,7 +157,7 @@ baton_code letters_each(struct log *log, const struct config *config, const char
             rc = scan_pass_hidden(&hidden, rc, &why, err);
         }
     }
-    return rc == BATON_OK ? scan_hidden_end(&hidden, each.found, err) : rc;
+    return rc == BATON_OK ? scan_hidden_end(&hidden, hidden.seen > 0, err) : rc;
 }
 
 /* ---- one ---- */

@@ -194,6 +194,7 @@ baton_code scan_pass_hidden(struct scan_hidden *hidden, baton_code rc,
                             const struct baton_error *why, struct baton_error *err)
 {
     if (rc == BATON_OK) {
+        hidden->seen++;
         return BATON_OK;
     }
     if (rc != BATON_E_not_permitted) {
@@ -205,9 +206,9 @@ baton_code scan_pass_hidden(struct scan_hidden *hidden, baton_code rc,
     return BATON_OK;
 }
 
-baton_code scan_hidden_end(const struct scan_hidden *hidden, bool found, struct baton_error *err)
+baton_code scan_hidden_end(const struct scan_hidden *hidden, bool enough, struct baton_error *err)
 {
-    if (found || hidden->first.code == BATON_OK) {
+    if (enough || hidden->first.code == BATON_OK) {
         return BATON_OK;
     }
     return baton_fail(err, hidden->first.code, "%s", hidden->first.text);

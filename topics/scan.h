@@ -33,16 +33,18 @@ baton_code scan_partitions_or_none(struct log *log, const char *topic, bool none
                                    int32_t *ret_partitions, struct baton_error *err);
 /*
  * Where several topics are looked at, those that this principal may not read are passed over: what
- * it may see is shown. Where nothing was found in the rest, the first of them is the answer, since
- * "not there" would be a guess.
+ * it may see is shown. A list fails only if it may see none of them. What is looked for by its id
+ * and not found in the rest may be in one of those, so the first of them is the answer: "not there"
+ * would be a guess.
  */
 struct scan_hidden {
+    size_t seen;              /* topics that were read */
     struct baton_error first; /* code BATON_OK: none was hidden */
 };
 /* not_permitted becomes BATON_OK and is remembered; any other code is returned with its text. */
 baton_code scan_pass_hidden(struct scan_hidden *hidden, baton_code rc,
                             const struct baton_error *why, struct baton_error *err);
-/* The end of such a search: BATON_OK if something was found or nothing hidden. */
-baton_code scan_hidden_end(const struct scan_hidden *hidden, bool found, struct baton_error *err);
+/* The end of such a search: BATON_OK if it was enough, or nothing was hidden. */
+baton_code scan_hidden_end(const struct scan_hidden *hidden, bool enough, struct baton_error *err);
 
 #endif

@@ -25,7 +25,6 @@ struct each {
     turn_fn *fn;
     void *arg;
     size_t unreadable;
-    bool found;
 };
 
 static bool passes(const struct turn_filter *filter, const struct turn_record *record)
@@ -64,7 +63,6 @@ static bool each_record(void *arg, const struct log_record *record)
         each->unreadable++;
     } else if (passes(each->filter, &turn)) {
         each->place.offset = record->offset;
-        each->found = true;
         go_on = each->fn(each->arg, &each->place, &turn);
     }
     turn_record_done(&turn);
@@ -90,7 +88,7 @@ baton_code turn_log_each(struct log *log, const struct config *config,
                          size_t *ret_unreadable, struct baton_error *err)
 {
     struct each each = {.filter = filter, .fn = fn, .arg = arg};
-    struct scan_hidden hidden = {{BATON_OK, ""}};
+    struct scan_hidden hidden = {0, {BATON_OK, ""}};
     bool stopped = false;
     baton_code rc = BATON_OK;
     if (filter->service != NULL &&
@@ -108,7 +106,7 @@ baton_code turn_log_each(struct log *log, const struct config *config,
     if (ret_unreadable != NULL) {
         *ret_unreadable = each.unreadable;
     }
-    return rc == BATON_OK ? scan_hidden_end(&hidden, each.found, err) : rc;
+    return rc == BATON_OK ? scan_hidden_end(&hidden, hidden.seen > 0, err) : rc;
 }
 
 /* ---- one of them ---- */
@@ -229,7 +227,7 @@ static baton_code find_at(struct log *log, const struct config *config, const ch
 baton_code turn_log_find(struct log *log, const struct config *config, const char *turn_id,
                          struct turn_life *ret_life, struct baton_error *err)
 {
-    struct scan_hidden hidden = {{BATON_OK, ""}};
+    struct scan_hidden hidden = {0, {BATON_OK, ""}};
     baton_code rc = BATON_OK;
     memset(ret_life, 0, sizeof(*ret_life));
     for (size_t s = 0; rc == BATON_OK && s < config->n_services; s++) {
@@ -280,7 +278,7 @@ baton_code turn_log_resolve(struct log *log, const struct config *config, const 
 {
     struct resolve resolve = {.prefix = prefix, .len = strlen(prefix)};
     const enum topic_kind kinds[] = {TOPIC_turns, TOPIC_handoff};
-    struct scan_hidden hidden = {{BATON_OK, ""}};
+    struct scan_hidden hidden = {0, {BATON_OK, ""}};
     baton_code rc = BATON_OK;
     bool stopped = false;
     if (resolve.len < PREFIX_MIN || resolve.len > 32 ||

@@ -17,7 +17,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = os.path.join(ROOT, "deploy", "kafka", "broker")
 # Who may come by SASL/PLAIN, NAME with the password NAME-secret; rights are given by ACLs alone.
-USERS = ("alice", "bob", "carol", "mallory", "worker.alpha", "worker.beta", "worker.gamma", "coordinator", "operator")
+USERS = ("alpha", "beta", "alice", "bob", "carol", "mallory", "worker.alpha", "worker.beta", "worker.gamma", "coordinator", "operator")
 
 
 def password(name):
