@@ -1,7 +1,7 @@
 /*
  * baton bench: measures a worker on this host, in a folder of its own that is removed afterwards.
  * In: deploy/baton.c  Out: worker/bench/bare.c, worker/bench/drain.c, worker/bench/latency.c,
- * worker/bench/idle.c
+ * worker/bench/idle.c, worker/bench/floor.c, worker/bench/restart.c
  */
 #include "common/base/check.h"
 #include "common/base/command.h"
@@ -16,7 +16,8 @@ extern const struct baton_command cmd_bench;
 /* What is the same for all that is measured in one run. */
 struct ground {
     double bare_turns_s;
-    int64_t sync_ns;
+    double commit_ms; /* kafka: one transaction of the log alone */
+    int64_t sync_ns;  /* local */
 };
 
 struct figures {
@@ -25,24 +26,47 @@ struct figures {
     struct bench_drain drain;
     struct bench_latency latency;
     struct bench_idle idle;
+    struct bench_restart restart;
 };
 
-/* Sets up, measures, removes. */
-static baton_code measure(struct command *cmd, enum bench_kind kind, bool proof, const char *what,
-                          int64_t room, struct figures *figures, struct baton_error *err)
+/* Where it is measured: a folder, or brokers and a prefix that nobody else has. */
+struct where {
+    const char *dir;
+    const char *brokers; /* NULL: the local log */
+    char run[32];
+    char prefix[48];
+    int sets;
+};
+
+/* Topics of a measurement are found by their names, and no other measurement has them. */
+static struct bench_set next_set(struct where *where, enum bench_kind kind, bool proof,
+                                 int64_t room)
 {
-    struct bench_set set = {.kind = kind, .proof = proof, .turns = room};
+    snprintf(where->prefix, sizeof(where->prefix), "%s-%d", where->run, ++where->sets);
+    return (struct bench_set){.kind = kind,
+                              .proof = proof,
+                              .turns = room,
+                              .brokers = where->brokers,
+                              .prefix = where->prefix};
+}
+
+/* Sets up, measures, removes. */
+static baton_code measure(struct command *cmd, struct where *where, const char *what, int64_t room,
+                          struct figures *figures, struct baton_error *err)
+{
+    struct bench_set set = next_set(where, figures->kind, figures->proof, room);
     const int64_t rate = command_int(cmd, "rate");
     const int64_t seconds = command_int(cmd, "seconds");
 
-    command_note(cmd, "%s, proof %s: %s", bench_kind_word(kind), proof ? "required" : "off", what);
-    baton_code rc =
-        bench_set_up(&set, command_text(cmd, "dir"), (int)command_int(cmd, "parallel"), err);
+    command_note(cmd, "%s, proof %s: %s", bench_kind_word(figures->kind),
+                 figures->proof ? "required" : "off", what);
+    baton_code rc = bench_set_up(&set, where->dir, (int)command_int(cmd, "parallel"), err);
     if (rc == BATON_OK) {
         rc = strcmp(what, "drain") == 0 ? bench_drain(&set, room, &figures->drain, err)
              : strcmp(what, "latency") == 0
                  ? bench_latency(&set, rate, seconds, &figures->latency, err)
-                 : bench_idle(&set, seconds, &figures->idle, err);
+             : strcmp(what, "restart") == 0 ? bench_restart(&set, &figures->restart, err)
+                                            : bench_idle(&set, seconds, &figures->idle, err);
     }
     if (command_flag(cmd, "keep") && set.dir[0] != '\0') {
         command_note(cmd, "kept: %s", set.dir);
@@ -51,26 +75,36 @@ static baton_code measure(struct command *cmd, enum bench_kind kind, bool proof,
     return rc;
 }
 
-static baton_code measure_all(struct command *cmd, enum bench_kind kind, bool proof,
-                              struct figures *ret_figures, struct baton_error *err)
+static baton_code measure_all(struct command *cmd, struct where *where, enum bench_kind kind,
+                              bool proof, struct figures *ret_figures, struct baton_error *err)
 {
     const int64_t timed = command_int(cmd, "rate") * command_int(cmd, "seconds") + BENCH_WARM_TURNS;
     *ret_figures = (struct figures){.kind = kind, .proof = proof};
-    baton_code rc = measure(cmd, kind, proof, "drain", command_int(cmd, "turns"), ret_figures, err);
+    baton_code rc = measure(cmd, where, "drain", command_int(cmd, "turns"), ret_figures, err);
     if (rc == BATON_OK && command_int(cmd, "rate") > 0) {
-        rc = measure(cmd, kind, proof, "latency", timed, ret_figures, err);
+        rc = measure(cmd, where, "latency", timed, ret_figures, err);
     }
-    return rc == BATON_OK ? measure(cmd, kind, proof, "idle", BENCH_STARTS, ret_figures, err) : rc;
+    if (rc == BATON_OK) {
+        rc = measure(cmd, where, "idle", BENCH_STARTS, ret_figures, err);
+    }
+    return rc == BATON_OK
+               ? measure(cmd, where, "restart", BENCH_KILLS * BENCH_PLACES, ret_figures, err)
+               : rc;
 }
 
-static baton_code measure_ground(struct command *cmd, struct ground *ret_ground,
-                                 struct baton_error *err)
+static baton_code measure_ground(struct command *cmd, struct where *where,
+                                 struct ground *ret_ground, struct baton_error *err)
 {
-    struct bench_set set = {.kind = BENCH_callback, .proof = false, .turns = 1};
-    command_note(cmd, "the SQLite work alone");
-    ret_ground->sync_ns = bench_sync_ns(command_text(cmd, "dir"));
-    baton_code rc = bench_set_up(&set, command_text(cmd, "dir"), 1, err);
-    if (rc == BATON_OK) {
+    struct bench_set set = next_set(where, BENCH_callback, false, 1);
+    struct bench_floor floor = {0};
+    command_note(cmd, where->brokers != NULL ? "the log's work alone" : "the SQLite work alone");
+    ret_ground->sync_ns = bench_sync_ns(where->dir);
+    baton_code rc = bench_set_up(&set, where->dir, 1, err);
+    if (rc == BATON_OK && where->brokers != NULL) {
+        rc = bench_floor(&set, command_int(cmd, "turns"), &floor, err);
+        ret_ground->bare_turns_s = floor.turns_s;
+        ret_ground->commit_ms = floor.commit_ms;
+    } else if (rc == BATON_OK) {
         rc = bench_bare(&set, command_int(cmd, "turns"), &ret_ground->bare_turns_s, err);
     }
     bench_set_down(&set, false);
@@ -85,12 +119,15 @@ static void print_json(struct command *cmd, const struct figures *list, size_t c
     struct buf out = BUF_INIT;
     struct jsonw w = jsonw_to(&out);
     jsonw_begin_object(&w);
+    jsonw_key_text(&w, "log", command_text(cmd, "log"));
     jsonw_key_int(&w, "turns", command_int(cmd, "turns"));
     jsonw_key_int(&w, "payload_bytes", BENCH_PAYLOAD);
     jsonw_key_int(&w, "parallel", command_int(cmd, "parallel"));
     jsonw_key_int(&w, "rate", command_int(cmd, "rate"));
     jsonw_key(&w, "sync_ms");
     jsonw_real(&w, (double)ground->sync_ns / 1e6);
+    jsonw_key(&w, "bare_commit_ms");
+    jsonw_real(&w, ground->commit_ms);
     jsonw_key(&w, "bare_turns_per_s");
     jsonw_real(&w, ground->bare_turns_s);
     jsonw_key(&w, "measured");
@@ -102,12 +139,14 @@ static void print_json(struct command *cmd, const struct figures *list, size_t c
             double value;
         } reals[] = {
             {"turns_per_s", at->drain.turns_s},
+            {"commits_per_s", at->drain.commits_s},
             {"cpu_s_per_1000", at->drain.cpu_ms_turn},
             {"p50_ms", at->latency.p50_ms},
             {"p99_ms", at->latency.p99_ms},
             {"worst_ms", at->latency.worst_ms},
             {"first_turn_ms", at->idle.first_ms},
             {"idle_cpu_percent", at->idle.cpu_percent},
+            {"restart_ms", at->restart.ms},
         };
         jsonw_begin_object(&w);
         jsonw_key_text(&w, "executor", bench_kind_word(at->kind));
@@ -116,6 +155,7 @@ static void print_json(struct command *cmd, const struct figures *list, size_t c
             jsonw_key(&w, reals[k].key);
             jsonw_real(&w, reals[k].value);
         }
+        jsonw_key_bool(&w, "restart_noticed", at->restart.noticed);
         jsonw_key_int(&w, "peak_kib", at->drain.peak_kib);
         jsonw_key_int(&w, "idle_rss_kib", at->idle.rss_kib);
         jsonw_end(&w);
@@ -134,12 +174,12 @@ static void cell(struct table *table, int digits, double value)
     table_text(table, text);
 }
 
-static void print_table(struct command *cmd, const struct figures *list, size_t count,
-                        const struct ground *ground)
+static void print_table(struct command *cmd, const struct where *where, const struct figures *list,
+                        size_t count, const struct ground *ground)
 {
-    static const char *const titles[] = {"EXECUTOR", "PROOF",     "TURNS/S", "CPU S/1000",
-                                         "PEAK MB",  "P50 MS",    "P99 MS",  "FIRST MS",
-                                         "IDLE MB",  "IDLE CPU %"};
+    static const char *const titles[] = {
+        "EXECUTOR", "PROOF",    "TURNS/S", "COMMITS/S",  "CPU S/1000", "PEAK MB", "P50 MS",
+        "P99 MS",   "FIRST MS", "IDLE MB", "IDLE CPU %", "RESTART MS", "NOTICED"};
     struct table *table = table_new(titles, COUNT_OF(titles));
     if (table == NULL) {
         (void)command_fail(cmd, BATON_E_no_memory, NULL);
@@ -150,6 +190,7 @@ static void print_table(struct command *cmd, const struct figures *list, size_t 
         table_text(table, bench_kind_word(at->kind));
         table_text(table, at->proof ? "required" : "off");
         table_int(table, (int64_t)at->drain.turns_s);
+        cell(table, 1, at->drain.commits_s);
         cell(table, 3, at->drain.cpu_ms_turn);
         cell(table, 1, (double)at->drain.peak_kib / 1024);
         cell(table, 2, at->latency.p50_ms);
@@ -157,16 +198,26 @@ static void print_table(struct command *cmd, const struct figures *list, size_t 
         cell(table, 1, at->idle.first_ms);
         cell(table, 1, (double)at->idle.rss_kib / 1024);
         cell(table, 2, at->idle.cpu_percent);
+        cell(table, 1, at->restart.ms);
+        table_text(table, at->restart.noticed ? "yes" : "no");
     }
     (void)command_table(cmd, table);
     table_free(table);
-    command_note(cmd,
-                 "backlog %lld turns of %d bytes, parallel %lld; %lld turns/s for the waits; here "
-                 "fdatasync takes %.2f ms "
-                 "and the SQLite work alone does %lld turns/s",
+    command_note(cmd, "backlog %lld turns of %d bytes, parallel %lld; %lld turns/s for the waits",
                  (long long)command_int(cmd, "turns"), BENCH_PAYLOAD,
-                 (long long)command_int(cmd, "parallel"), (long long)command_int(cmd, "rate"),
-                 (double)ground->sync_ns / 1e6, (long long)ground->bare_turns_s);
+                 (long long)command_int(cmd, "parallel"), (long long)command_int(cmd, "rate"));
+    if (where->brokers != NULL) {
+        command_note(cmd,
+                     "what bounds it: the log's work alone does %lld turns/s here, and one of its "
+                     "transactions takes %.1f ms",
+                     (long long)ground->bare_turns_s, ground->commit_ms);
+        command_note(cmd, "left on the brokers: the topics whose names hold %s-", where->run);
+    } else {
+        command_note(cmd,
+                     "what bounds it: fdatasync takes %.2f ms here, and the SQLite work alone does "
+                     "%lld turns/s",
+                     (double)ground->sync_ns / 1e6, (long long)ground->bare_turns_s);
+    }
 }
 
 /* ---- the verb ---- */
@@ -182,6 +233,27 @@ static bool one_of(const char *asked, const char *first, const char *second)
     return wanted(asked, first) || strcmp(asked, second) == 0;
 }
 
+/* The brokers are written into a configuration: nothing but what a list of them consists of. */
+static bool brokers_plain(const char *brokers)
+{
+    return brokers[0] != '\0' &&
+           strspn(brokers,
+                  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[],") ==
+               strlen(brokers);
+}
+
+static bool find_place(struct command *cmd, struct where *where)
+{
+    const char *brokers = command_text(cmd, "brokers");
+    const bool kafka = strcmp(command_text(cmd, "log"), "kafka") == 0;
+    const struct boot_id random = boot_id_new();
+    where->dir = command_text(cmd, "dir");
+    where->brokers = kafka ? brokers : NULL;
+    snprintf(where->run, sizeof(where->run), "baton-bench-%.8s", random.s);
+    return kafka ? brokers != NULL && brokers_plain(brokers)
+                 : strcmp(command_text(cmd, "log"), "local") == 0 && brokers == NULL;
+}
+
 static int run(struct command *cmd)
 {
     struct figures list[2 * BENCH_KIND_COUNT];
@@ -189,6 +261,7 @@ static int run(struct command *cmd)
     const char *kinds = command_text(cmd, "kind");
     const char *proofs = command_text(cmd, "proof");
     struct ground ground = {0};
+    struct where where = {0};
     size_t count = 0;
 
     if (cmd->n_args > 0) {
@@ -198,7 +271,10 @@ static int run(struct command *cmd)
         return command_usage(cmd,
                              "--kind is callback, child or both; --proof is required, off or both");
     }
-    baton_code rc = measure_ground(cmd, &ground, &err);
+    if (!find_place(cmd, &where)) {
+        return command_usage(cmd, "--log is local, or kafka with --brokers HOST:PORT[,HOST:PORT]");
+    }
+    baton_code rc = measure_ground(cmd, &where, &ground, &err);
     if (rc != BATON_OK) {
         return command_fail(cmd, rc, &err);
     }
@@ -208,7 +284,7 @@ static int run(struct command *cmd)
                 !wanted(proofs, proof ? "required" : "off")) {
                 continue;
             }
-            rc = measure_all(cmd, (enum bench_kind)kind, proof != 0, &list[count++], &err);
+            rc = measure_all(cmd, &where, (enum bench_kind)kind, proof != 0, &list[count++], &err);
             if (rc != BATON_OK) {
                 return command_fail(cmd, rc, &err);
             }
@@ -217,12 +293,21 @@ static int run(struct command *cmd)
     if (cmd->json) {
         print_json(cmd, list, count, &ground);
     } else {
-        print_table(cmd, list, count, &ground);
+        print_table(cmd, &where, list, count, &ground);
     }
     return 0;
 }
 
 static const struct command_option options[] = {
+    {.name = "log",
+     .argument = "WORD",
+     .kind = OPTION_text,
+     .fallback = "local",
+     .help = "local, or kafka: on the brokers that --brokers names."},
+    {.name = "brokers",
+     .argument = "LIST",
+     .kind = OPTION_text,
+     .help = "HOST:PORT[,HOST:PORT] (--log kafka). Topics are made there and stay there."},
     {.name = "turns",
      .argument = "N",
      .kind = OPTION_int,
@@ -273,23 +358,29 @@ static const struct command_option options[] = {
 const struct baton_command cmd_bench = {
     .name = "bench",
     .summary = "measure a worker on this host",
-    .usage = "[--turns N] [--kind KIND] [--proof WORD] [--json]",
-    .description = "Makes a local log with a service of its own, and runs turns that do nothing "
+    .usage = "[--log WORD --brokers LIST] [--turns N] [--kind KIND] [--proof WORD] [--json]",
+    .description = "Makes a log with a service of its own (on Kafka: topics of their own names), "
+                   "and runs turns that do nothing "
                    "through a worker in a process of "
                    "its own. TURNS/S: from the moment the worker is ready until the log holds "
                    "every outcome of the backlog. P50, "
                    "P99: from the moment at which a publish is due to the start of its executor. "
                    "FIRST: from the start of the "
-                   "worker's process to its first turn. CPU and memory are the worker's, with its "
+                   "worker's process to its first turn. RESTART: from kill -9 of a worker that is "
+                   "started again under its id to its next turn; NOTICED: whether another worker "
+                   "of the service got new partitions meanwhile (on the local log a death is an "
+                   "event, and it does). CPU and memory are the worker's, with its "
                    "executors.\n\n"
-                   "Everything is durable (fdatasync), as in use; the figures depend on the disk. "
+                   "Everything is durable, as in use; the figures depend on the disk, or on the "
+                   "brokers. "
                    "Nothing that is configured is "
                    "read or touched.",
     .options = options,
     .n_options = COUNT_OF(options),
-    .args_max = 3, /* do-work, do-turns: the processes that it starts itself */
+    .args_max = 4, /* do-work, do-turns: the processes that it starts itself */
     .examples =
         "# everything, about two minutes\nbaton bench\n"
+        "# on a cluster\nbaton bench --log kafka --brokers 127.0.0.1:9092 --kind callback\n"
         "# one figure for a script\nbaton bench --kind callback --proof off --rate 0 --json\n",
     .run = run,
 };

@@ -29,6 +29,10 @@
 #define BENCH_WARM_TURNS                                                                           \
     20 /* published first and not counted: statements are prepared, pages are there */
 #define BENCH_STARTS 5
+#define BENCH_WORKER "measured"
+#define BENCH_SECOND "second" /* another member of the group, while the first is killed */
+#define BENCH_KILLS 3
+#define BENCH_PLACES 1000 /* so many numbers are tried until a turn falls where it should */
 
 enum bench_kind { BENCH_callback, BENCH_child, BENCH_KIND_COUNT };
 const char *bench_kind_word(enum bench_kind kind);
@@ -38,6 +42,7 @@ struct bench_page {
     _Atomic int64_t ready_ns; /* the worker has joined its group */
     _Atomic int64_t first_ns; /* the first executor started */
     _Atomic int64_t started;  /* turns */
+    _Atomic int64_t commits;  /* of the log, when the worker has ended */
     _Atomic int64_t start_ns[];
 };
 
@@ -46,7 +51,9 @@ struct bench_page {
 struct bench_set {
     enum bench_kind kind;
     bool proof;
-    int64_t turns; /* room in the page */
+    const char *brokers; /* host:port[,host:port]; NULL: the local log */
+    const char *prefix;  /* of the topics: one that nobody else has */
+    int64_t turns;       /* room in the page */
     char dir[512];
     struct config *config;
     struct bench_page *page;
@@ -62,6 +69,9 @@ struct bench_page *bench_page_map(const char *dir, int64_t create);
  * log. */
 baton_code bench_publish_backlog(const struct bench_set *set, int64_t from, int64_t turns,
                                  struct baton_error *err);
+/* Publishes the first turn from number `from` on that falls into one of those partitions. */
+baton_code bench_publish_into(const struct bench_set *set, int64_t from, const int32_t *partitions,
+                              size_t count, int64_t *ret_number, struct baton_error *err);
 /* What an fdatasync of a page costs in that folder: the median of a hundred, in nanoseconds. */
 int64_t bench_sync_ns(const char *parent);
 
@@ -77,8 +87,8 @@ struct bench_use {
     int64_t rss_kib; /* now */
     int64_t peak_kib;
 };
-baton_code bench_worker_start(const struct bench_set *set, struct bench_worker *ret_worker,
-                              struct baton_error *err);
+baton_code bench_worker_start(const struct bench_set *set, const char *id,
+                              struct bench_worker *ret_worker, struct baton_error *err);
 /* Of a running worker: itself, without children. */
 struct bench_use bench_worker_use(const struct bench_worker *worker);
 /* False: it has ended. */
@@ -86,23 +96,34 @@ bool bench_worker_runs(const struct bench_worker *worker);
 /* A clean stop; *ret_use: its CPU time to the end, and its peak just before. */
 baton_code bench_worker_stop(struct bench_worker *worker, struct bench_use *ret_use,
                              struct baton_error *err);
+/* SIGKILL, and waits for its end. */
+void bench_worker_kill(struct bench_worker *worker);
 /* Waits until the page says what is asked; timed_out after a while, unexpected when the worker has
  * ended. */
 baton_code bench_wait(const struct bench_worker *worker, const _Atomic int64_t *value,
                       int64_t at_least, struct baton_error *err);
 
-/* The processes that bench starts (`do-work DIR KIND`, `do-turns DIR`). Returns the exit status. */
+/* The processes that bench starts (`do-work DIR KIND ID`, `do-turns DIR`). Returns the exit status. */
 int bench_be(const char *const *args, size_t n_args);
 
-/* ---- what is measured (bare.c, drain.c, latency.c, idle.c) ---- */
+/* ---- what is measured (bare.c, floor.c, drain.c, latency.c, idle.c, restart.c) ---- */
 
 /* The SQLite work of turns alone. */
 baton_code bench_bare(const struct bench_set *set, int64_t turns, double *ret_turns_s,
                       struct baton_error *err);
 
+/* The log's work of turns alone: read, and written back in transactions with their offsets. */
+struct bench_floor {
+    double turns_s;
+    double commit_ms; /* one transaction; median */
+};
+baton_code bench_floor(const struct bench_set *set, int64_t turns, struct bench_floor *ret,
+                       struct baton_error *err);
+
 struct bench_drain {
     double turns_s;
     double cpu_ms_turn; /* CPU seconds for 1,000 turns */
+    double commits_s;   /* transactions of the log */
     int64_t peak_kib;
 };
 baton_code bench_drain(const struct bench_set *set, int64_t turns, struct bench_drain *ret,
@@ -125,6 +146,13 @@ struct bench_idle {
 };
 baton_code bench_idle(const struct bench_set *set, int64_t seconds, struct bench_idle *ret,
                       struct baton_error *err);
+
+struct bench_restart {
+    double ms; /* from kill -9 to the next turn's executor, with the start of the process; median */
+    bool noticed; /* the other member got a new assignment meanwhile */
+};
+baton_code bench_restart(const struct bench_set *set, struct bench_restart *ret,
+                         struct baton_error *err);
 
 /* Sorts, and gives the value below which share of them lie. count > 0. */
 int64_t bench_quantile(int64_t *values, size_t count, double share);

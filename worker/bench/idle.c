@@ -17,7 +17,7 @@ static baton_code one_start(const struct bench_set *set, int64_t number, int64_t
     atomic_store(&set->page->first_ns, 0);
     atomic_store(&set->page->started, 0);
     baton_code rc = bench_publish_backlog(set, number, 1, err);
-    if (rc != BATON_OK || (rc = bench_worker_start(set, &worker, err)) != BATON_OK) {
+    if (rc != BATON_OK || (rc = bench_worker_start(set, BENCH_WORKER, &worker, err)) != BATON_OK) {
         return rc;
     }
     rc = bench_wait(&worker, &set->page->started, 1, err);
@@ -33,7 +33,7 @@ static baton_code rest(const struct bench_set *set, int64_t seconds, struct benc
     struct bench_use before;
     struct bench_use after;
     atomic_store(&set->page->ready_ns, 0);
-    baton_code rc = bench_worker_start(set, &worker, err);
+    baton_code rc = bench_worker_start(set, BENCH_WORKER, &worker, err);
     if (rc != BATON_OK) {
         return rc;
     }

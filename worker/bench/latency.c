@@ -66,7 +66,7 @@ baton_code bench_latency(const struct bench_set *set, int64_t rate, int64_t seco
         free(times);
         return rc;
     }
-    if ((rc = bench_worker_start(set, &worker, err)) == BATON_OK) {
+    if ((rc = bench_worker_start(set, BENCH_WORKER, &worker, err)) == BATON_OK) {
         rc = bench_wait(&worker, &set->page->ready_ns, 1, err);
         if (rc == BATON_OK) {
             rc = publish_all(&publisher, turns, 1000000000 / rate, times, err);

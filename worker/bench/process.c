@@ -3,13 +3,14 @@
  * are this program again (`baton bench do-work`, `baton bench do-turns`), so that their memory is
  * not a copy of the measuring one's.
  *
- * In: drain.c, latency.c, idle.c, worker/cmd_bench.c  Out: worker/worker.c
+ * In: drain.c, latency.c, idle.c, restart.c, worker/cmd_bench.c  Out: worker/worker.c
  */
 #include "worker/bench/bench.h"
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/diag.h"
+#include "common/base/metrics.h"
 #include "worker/worker.h"
 
 #include <errno.h>
@@ -34,8 +35,8 @@ extern char **environ;
 
 /* ---- from outside ---- */
 
-baton_code bench_worker_start(const struct bench_set *set, struct bench_worker *ret_worker,
-                              struct baton_error *err)
+baton_code bench_worker_start(const struct bench_set *set, const char *id,
+                              struct bench_worker *ret_worker, struct baton_error *err)
 {
     int fds[2];
     posix_spawn_file_actions_t actions;
@@ -44,6 +45,7 @@ baton_code bench_worker_start(const struct bench_set *set, struct bench_worker *
                           (char *)"do-work",
                           (char *)set->dir,
                           (char *)bench_kind_word(set->kind),
+                          (char *)id,
                           NULL};
 
     if (pipe2(fds, O_CLOEXEC) != 0) {
@@ -96,6 +98,14 @@ bool bench_worker_runs(const struct bench_worker *worker)
     siginfo_t info = {0};
     return waitid(P_PID, (id_t)worker->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
            info.si_pid == 0;
+}
+
+void bench_worker_kill(struct bench_worker *worker)
+{
+    (void)kill(worker->pid, SIGKILL);
+    close(worker->wake_fd);
+    while (waitpid(worker->pid, NULL, 0) < 0 && errno == EINTR) {
+    }
 }
 
 baton_code bench_worker_stop(struct bench_worker *worker, struct bench_use *ret_use,
@@ -168,7 +178,7 @@ static void note_ready(void *arg, const char *worker_id)
     atomic_store(&page->ready_ns, mono_ns());
 }
 
-static int be_worker(const char *dir, const char *kind)
+static int be_worker(const char *dir, const char *kind, const char *id)
 {
     char path[600];
     struct config *config = NULL;
@@ -188,7 +198,7 @@ static int be_worker(const char *dir, const char *kind)
     const struct worker_options options = {
         .config = config,
         .service = BENCH_SERVICE,
-        .id = "measured",
+        .id = id,
         .wake_fd = WAKE_FD,
         .verify_threads = 1,
         .callback = strcmp(kind, bench_kind_word(BENCH_callback)) == 0 ? do_turn : NULL,
@@ -197,6 +207,7 @@ static int be_worker(const char *dir, const char *kind)
         .ready_arg = page,
     };
     rc = worker_run(&options, &err);
+    atomic_store(&page->commits, metric_get(METRIC_log_commits));
     if (rc != BATON_OK) {
         fprintf(stderr, "baton bench: %s\n", err.text);
     }
@@ -248,8 +259,8 @@ static int be_child(const char *dir)
 
 int bench_be(const char *const *args, size_t n_args)
 {
-    if (n_args == 3 && strcmp(args[0], "do-work") == 0) {
-        return be_worker(args[1], args[2]);
+    if (n_args == 4 && strcmp(args[0], "do-work") == 0) {
+        return be_worker(args[1], args[2], args[3]);
     }
     if (n_args == 2 && strcmp(args[0], "do-turns") == 0) {
         return be_child(args[1]);

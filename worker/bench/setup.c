@@ -102,6 +102,22 @@ void bench_set_down(struct bench_set *set, bool keep)
     }
 }
 
+/* `log:` and its section. */
+static void write_log(FILE *file, const struct bench_set *set)
+{
+    if (set->brokers == NULL) {
+        fprintf(file, "log: local\nlocal: {path: data/log.db}\n");
+        return;
+    }
+    fprintf(file, "prefix: %s\nlog: kafka\nkafka:\n  brokers: [", set->prefix);
+    for (const char *at = set->brokers; *at != '\0';) {
+        const size_t n = strcspn(at, ",");
+        fprintf(file, "%s\"%.*s\"", at != set->brokers ? ", " : "", (int)n, at);
+        at += n + (at[n] == ',');
+    }
+    fprintf(file, "]\n");
+}
+
 static baton_code write_config(struct bench_set *set, int parallel, struct baton_error *err)
 {
     char path[600];
@@ -114,8 +130,10 @@ static baton_code write_config(struct bench_set *set, int parallel, struct baton
     if (file == NULL) {
         return baton_fail(err, BATON_E_unexpected, "%s: cannot be made: %m", path);
     }
+    fprintf(file, "version: 1\n");
+    write_log(file, set);
     fprintf(file,
-            "version: 1\nlog: local\nlocal: {path: data/log.db}\nstate_dir: data\nidentity: "
+            "state_dir: data\nidentity: "
             "publisher\nkeys: keys\n"
             "trust: trust\nproof: %s\nservices:\n  " BENCH_SERVICE ":\n    roles: [" BENCH_ROLE
             "]\n    parallel: %d\n"
@@ -229,8 +247,21 @@ static baton_code publish_some(struct backlog *backlog, int64_t from, size_t cou
     return rc;
 }
 
-baton_code bench_publish_backlog(const struct bench_set *set, int64_t from, int64_t turns,
-                                 struct baton_error *err)
+static void backlog_close(struct backlog *backlog)
+{
+    if (backlog == NULL) {
+        return;
+    }
+    if (backlog->publisher != NULL) {
+        log_publisher_close(backlog->publisher);
+    }
+    log_close(backlog->log);
+    identity_close(&backlog->identity);
+    free(backlog);
+}
+
+static baton_code backlog_open(const struct bench_set *set, struct backlog **ret_backlog,
+                               struct baton_error *err)
 {
     struct backlog *backlog = calloc(1, sizeof(*backlog));
     if (backlog == NULL) {
@@ -239,19 +270,68 @@ baton_code bench_publish_backlog(const struct bench_set *set, int64_t from, int6
     memset(backlog->payload, 'x', sizeof(backlog->payload));
     backlog->topic = topic_name(TOPIC_handoff, set->config->prefix.s, BENCH_SERVICE);
     baton_code rc = identity_open(set->config, &backlog->identity, err);
-    if (rc == BATON_OK && (rc = log_open(set->config, &backlog->log, err)) == BATON_OK &&
-        (rc = log_publisher_open(backlog->log, &backlog->publisher, err)) == BATON_OK) {
-        for (int64_t at = 0; rc == BATON_OK && at < turns; at += PUBLISH_AT_ONCE) {
-            size_t count = turns - at < PUBLISH_AT_ONCE ? (size_t)(turns - at) : PUBLISH_AT_ONCE;
-            rc = publish_some(backlog, from + at, count, err);
+    if (rc == BATON_OK && (rc = log_open(set->config, &backlog->log, err)) == BATON_OK) {
+        rc = log_publisher_open(backlog->log, &backlog->publisher, err);
+    }
+    if (rc != BATON_OK) {
+        backlog_close(backlog);
+        return rc;
+    }
+    *ret_backlog = backlog;
+    return BATON_OK;
+}
+
+baton_code bench_publish_backlog(const struct bench_set *set, int64_t from, int64_t turns,
+                                 struct baton_error *err)
+{
+    struct backlog *backlog = NULL;
+    baton_code rc = backlog_open(set, &backlog, err);
+    for (int64_t at = 0; rc == BATON_OK && at < turns; at += PUBLISH_AT_ONCE) {
+        size_t count = turns - at < PUBLISH_AT_ONCE ? (size_t)(turns - at) : PUBLISH_AT_ONCE;
+        rc = publish_some(backlog, from + at, count, err);
+    }
+    backlog_close(backlog);
+    return rc;
+}
+
+/* Turns until one falls into the right place: published, when it does. */
+static baton_code publish_fitting(struct backlog *backlog, int32_t all, int64_t from,
+                                  const int32_t *partitions, size_t count, int64_t *ret_number,
+                                  struct baton_error *err)
+{
+    for (int64_t number = from; number < from + BENCH_PLACES; number++) {
+        baton_code rc = add_turn(backlog, 0, number, err);
+        if (rc != BATON_OK) {
+            return rc;
+        }
+        const struct log_record *record = &backlog->records[0];
+        const int32_t partition = log_partition_of(record->key, record->key_len, all);
+        bool fits = false;
+        for (size_t i = 0; i < count; i++) {
+            fits = fits || partitions[i] == partition;
+        }
+        if (fits) {
+            rc = log_publish(backlog->publisher, backlog->records, 1, PUBLISH_TIMEOUT_MS, err);
+            *ret_number = number;
+        }
+        turn_free(backlog->turns[0]);
+        if (fits) {
+            return rc;
         }
     }
-    if (backlog->publisher != NULL) {
-        log_publisher_close(backlog->publisher);
+    return baton_fail(err, BATON_E_unexpected, "no turn falls into the worker's partitions");
+}
+
+baton_code bench_publish_into(const struct bench_set *set, int64_t from, const int32_t *partitions,
+                              size_t count, int64_t *ret_number, struct baton_error *err)
+{
+    struct backlog *backlog = NULL;
+    baton_code rc = backlog_open(set, &backlog, err);
+    if (rc == BATON_OK) {
+        rc = publish_fitting(backlog, set->config->partitions, from, partitions, count, ret_number,
+                             err);
     }
-    log_close(backlog->log);
-    identity_close(&backlog->identity);
-    free(backlog);
+    backlog_close(backlog);
     return rc;
 }
 
