@@ -25,7 +25,7 @@
     TOPIC(requests,     "%P.requests",       false, delete,  -1,          0,           512 * 1024,  "what people and agents ask of runs") \
     TOPIC(dlq_requests, "dlq.%P.requests",   false, delete,  30 * DAY_MS, 0,           1024 * 1024, "dead letters of requests") \
     TOPIC(outcomes,     "%P.outcomes",       false, delete,  30 * DAY_MS, 0,           1024 * 1024, "what ended, what was claimed, answers") \
-    TOPIC(runs,         "%P.runs",           false, compact, -1,          90 * DAY_MS, 1024 * 1024, "run log: the newest state of each run")
+    TOPIC(runs,         "%P.runs",           false, compact, -1,          14 * DAY_MS, 1024 * 1024, "run log: the newest state of each run")
 /* clang-format on */
 
 #define TOPIC_ENUM(kind, name, of_service, cleanup, retention, tombstone, bytes, text) TOPIC_##kind,

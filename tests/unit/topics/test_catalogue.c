@@ -26,7 +26,7 @@ static const struct golden {
     {TOPIC_requests, "baton.requests", LOG_CLEANUP_delete, -1, 0, 524288},
     {TOPIC_dlq_requests, "dlq.baton.requests", LOG_CLEANUP_delete, 2592000000, 0, 1048576},
     {TOPIC_outcomes, "baton.outcomes", LOG_CLEANUP_delete, 2592000000, 0, 1048576},
-    {TOPIC_runs, "baton.runs", LOG_CLEANUP_compact, -1, 7776000000, 1048576},
+    {TOPIC_runs, "baton.runs", LOG_CLEANUP_compact, -1, 1209600000, 1048576},
 };
 
 static void test_golden_names_and_settings(void **state)
