@@ -200,9 +200,10 @@ class KafkaLog:
     # ---- topics ----
 
     def metadata(self, topic=None):
-        """{name: number of partitions} of a topic, or of all."""
+        """{name: number of partitions} of a topic, or of all. Asked by the handle that reads: who assigns
+        a partition that its handle has not heard of waits for a second."""
         with self.clients.lock:
-            client, answer = self.clients.writer, c.POINTER(Metadata)()
+            client, answer = self.clients.reader, c.POINTER(Metadata)()
             handle = self.lib.rd_kafka_topic_new(client.rk, topic.encode(), None) if topic else None
             code = self.lib.rd_kafka_metadata(client.rk, 0 if topic else 1, handle, c.byref(answer), self.patience * 1000)
             if handle:
