@@ -23,6 +23,7 @@
 #define POLL_SESSIONS 10
 #define LOST_SESSIONS 3 /* lost, and the group has not said so: join again */
 #define CLOSE_STEP_MS 10
+#define CLOSE_TIMEOUT_MS 2000
 
 static void spec_free(struct log_member_spec *spec)
 {
@@ -241,31 +242,39 @@ static void part(struct kafka_member *member, int64_t until)
     }
 }
 
+/* Everything of the consumer but its handle. */
+static void consumer_release(struct kafka_member *member)
+{
+    queues_close(member);
+    memset(member->owned, 0, sizeof(member->owned));
+    if (member->metadata != NULL) {
+        rd_kafka_consumer_group_metadata_destroy(member->metadata);
+        member->metadata = NULL;
+    }
+    for (int input = 0; input < LOG_INPUTS; input++) {
+        if (member->inputs[input] != NULL) {
+            rd_kafka_topic_destroy(member->inputs[input]);
+            member->inputs[input] = NULL;
+        }
+    }
+    if (member->main_queue != NULL) {
+        rd_kafka_queue_io_event_enable(member->main_queue, -1, NULL, 0);
+        rd_kafka_queue_destroy(member->main_queue);
+        member->main_queue = NULL;
+    }
+}
+
 void kafka_member_close(struct log_member *base, bool leave_group, int64_t timeout_ms)
 {
     struct kafka_member *member = (struct kafka_member *)base;
     const int64_t until = mono_now().v + timeout_ms;
     bool gone = true;
 
-    if (member->consumer != NULL) {
-        if (leave_group &&
-            rd_kafka_fatal_error(member->consumer, NULL, 0) == RD_KAFKA_RESP_ERR_NO_ERROR) {
-            part(member, until);
-        }
-        queues_close(member);
-        if (member->metadata != NULL) {
-            rd_kafka_consumer_group_metadata_destroy(member->metadata);
-        }
-        for (int input = 0; input < LOG_INPUTS; input++) {
-            if (member->inputs[input] != NULL) {
-                rd_kafka_topic_destroy(member->inputs[input]);
-            }
-        }
-        if (member->main_queue != NULL) {
-            rd_kafka_queue_io_event_enable(member->main_queue, -1, NULL, 0);
-            rd_kafka_queue_destroy(member->main_queue);
-        }
+    if (member->consumer != NULL && leave_group &&
+        rd_kafka_fatal_error(member->consumer, NULL, 0) == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        part(member, until);
     }
+    consumer_release(member);
     if (member->producer != NULL) {
         producer_close(member, until - mono_now().v);
         gone = member->producer == NULL;
@@ -274,7 +283,7 @@ void kafka_member_close(struct log_member *base, bool leave_group, int64_t timeo
         /* Nothing is committed and no group is left on the way out: the destruction skips both. */
         gone = kafka_destroy_bounded(member->consumer, until - mono_now().v) && gone;
     }
-    if (gone) { /* else its callbacks may still come: left to the end of the process */
+    if (gone && !member->abandoned) { /* else callbacks may still come: to the end of the process */
         member_free(member);
     }
 }
@@ -286,12 +295,37 @@ int kafka_member_fd(const struct log_member *base)
 
 /* ---- polling ---- */
 
-static baton_code fatal(const struct kafka_member *member, struct baton_error *err)
+/* A client whose session is over forgets who it was, and until its revoke has been answered it goes
+ * on with heartbeats of nobody in particular: brokers that were away meanwhile call that a second
+ * process (KAFKA.md 2.3, #3437). There is none. Another consumer takes the place. */
+static baton_code come_back(struct kafka_member *member, struct baton_error *err)
+{
+    rd_kafka_t *old = member->consumer;
+    diag_line(DIAG_warn, "kafka.come_back", D_TEXT("group", member->spec.group),
+              D_TEXT("worker", member->spec.worker));
+    if (member->place == PLACE_assigned) {
+        member_tell(member, LOG_EVENT_lost);
+    }
+    member->place = PLACE_none;
+    consumer_release(member);
+    member->consumer = NULL;
+    if (!kafka_destroy_bounded(old, CLOSE_TIMEOUT_MS)) {
+        member->abandoned = true;
+    }
+    atomic_store(&member->consumer_client.session_over, false);
+    return consumer_open(member, err);
+}
+
+static baton_code fatal(struct kafka_member *member, struct baton_error *err)
 {
     char text[256] = "";
     rd_kafka_resp_err_t cause = rd_kafka_fatal_error(member->consumer, text, sizeof(text));
     if (cause == RD_KAFKA_RESP_ERR_NO_ERROR) {
         return BATON_OK;
+    }
+    if (cause == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID &&
+        atomic_load(&member->consumer_client.session_over)) {
+        return come_back(member, err);
     }
     if (cause == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID) {
         return baton_fail(err, BATON_E_twin,
@@ -306,11 +340,9 @@ static baton_code fatal(const struct kafka_member *member, struct baton_error *e
 static baton_code judge_error(struct kafka_member *member, const rd_kafka_message_t *message,
                               struct baton_error *err)
 {
-    baton_code rc = fatal(member, err);
-    if (rc != BATON_OK) {
-        return rc;
-    }
     switch ((int)message->err) {
+    case RD_KAFKA_RESP_ERR__FATAL: /* the caller judges it */
+        return BATON_OK;
     case RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT:
         return baton_fail(err, BATON_E_bad_config,
                           "the brokers do not take kafka.session of %lld ms "

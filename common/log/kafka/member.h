@@ -67,6 +67,7 @@ struct kafka_member {
     int64_t lost_at; /* PLACE_lost since (monotonic ms) */
     bool parting;    /* leaves: what the group gives is not taken */
     bool parted;     /* it has given us nothing more */
+    bool abandoned;  /* a consumer of before does not end: it may still call back */
     struct diag_limit limit;
 
     /* producer: producer.c, commit.c */

@@ -124,6 +124,7 @@ static void assign(struct kafka_member *member, rd_kafka_t *rk,
     member->metadata = rd_kafka_consumer_group_metadata(rk);
     member->generation = generation_of(member);
     member->place = PLACE_assigned;
+    atomic_store(&member->consumer_client.session_over, false);
     member_tell(member, LOG_EVENT_assigned);
 }
 
