@@ -75,21 +75,38 @@ static baton_code measure(struct command *cmd, struct where *where, const char *
     return rc;
 }
 
+/* Is the word in a list with commas? */
+static bool is_listed(const char *list, const char *word)
+{
+    const size_t len = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)) != NULL; at += len) {
+        if ((at == list || at[-1] == ',') && (at[len] == ',' || at[len] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static baton_code measure_all(struct command *cmd, struct where *where, enum bench_kind kind,
                               bool proof, struct figures *ret_figures, struct baton_error *err)
 {
     const int64_t timed = command_int(cmd, "rate") * command_int(cmd, "seconds") + BENCH_WARM_TURNS;
     *ret_figures = (struct figures){.kind = kind, .proof = proof};
-    baton_code rc = measure(cmd, where, "drain", command_int(cmd, "turns"), ret_figures, err);
-    if (rc == BATON_OK && command_int(cmd, "rate") > 0) {
-        rc = measure(cmd, where, "latency", timed, ret_figures, err);
+    const struct {
+        const char *what;
+        int64_t room; /* turns */
+    } steps[] = {{"drain", command_int(cmd, "turns")},
+                 {"latency", timed},
+                 {"idle", BENCH_STARTS},
+                 {"restart", BENCH_KILLS * BENCH_PLACES}};
+    baton_code rc = BATON_OK;
+    for (size_t i = 0; rc == BATON_OK && i < COUNT_OF(steps); i++) {
+        if (is_listed(command_text(cmd, "measure"), steps[i].what) &&
+            (steps[i].room > BENCH_WARM_TURNS || strcmp(steps[i].what, "latency") != 0)) {
+            rc = measure(cmd, where, steps[i].what, steps[i].room, ret_figures, err);
+        }
     }
-    if (rc == BATON_OK) {
-        rc = measure(cmd, where, "idle", BENCH_STARTS, ret_figures, err);
-    }
-    return rc == BATON_OK
-               ? measure(cmd, where, "restart", BENCH_KILLS * BENCH_PLACES, ret_figures, err)
-               : rc;
+    return rc;
 }
 
 static baton_code measure_ground(struct command *cmd, struct where *where,
@@ -339,6 +356,11 @@ static const struct command_option options[] = {
      .kind = OPTION_text,
      .fallback = "both",
      .help = "required, off or both."},
+    {.name = "measure",
+     .argument = "LIST",
+     .kind = OPTION_text,
+     .fallback = "drain,latency,idle,restart",
+     .help = "What is measured; what is not stands as 0."},
     {.name = "parallel",
      .argument = "N",
      .kind = OPTION_int,
