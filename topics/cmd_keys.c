@@ -106,6 +106,10 @@ static int run_apply(struct command *cmd)
         if (plan.count > 0) {
             command_note(cmd, "other hosts need a copy of %s", config->trust);
         }
+        if (plan.count > 0 && config->log == LOG_KIND_kafka) {
+            command_note(cmd, "`baton topics plan --acl` names the rights that principals need on "
+                              "the cluster, `baton topics apply` makes the topics");
+        }
     }
     keys_plan_done(&plan);
     config_free(config);
