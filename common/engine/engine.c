@@ -24,16 +24,23 @@ baton_code engine_open(const struct engine_spec *spec, struct engine **ret_engin
     atomic_store(&engine->polled_at, mono_now().v);
     engine->limit = (struct diag_limit)DIAG_LIMIT(60000);
     baton_code rc = BATON_OK;
-    if ((engine->verify = verify_new(spec->verify_threads)) == NULL) {
+    const char **outputs = calloc(spec->n_outputs + 1, sizeof(*outputs));
+    if (outputs == NULL) {
+        rc = baton_fail(err, BATON_E_no_memory, "out of memory");
+    } else if ((engine->verify = verify_new(spec->verify_threads)) == NULL) {
         rc = baton_fail(err, BATON_E_no_memory, "a thread for verification cannot be started");
     } else {
+        outputs[0] = spec->state; /* batches name it, too */
+        for (size_t i = 0; i < spec->n_outputs; i++) {
+            outputs[i + 1] = spec->outputs[i];
+        }
         const struct log_member_spec member = {
             .group = spec->group,
             .worker = spec->worker,
             .boot = spec->boot,
             .inputs = {spec->inputs[0], spec->inputs[1]},
-            .outputs = spec->outputs,
-            .n_outputs = spec->n_outputs,
+            .outputs = outputs,
+            .n_outputs = spec->n_outputs + 1,
             .session_ms = spec->session_ms,
             .heartbeat_ms = spec->heartbeat_ms,
         };
@@ -41,6 +48,7 @@ baton_code engine_open(const struct engine_spec *spec, struct engine **ret_engin
         engine->spec.outputs = NULL; /* the caller's, for this call */
         engine->spec.n_outputs = 0;
     }
+    free(outputs);
     if (rc != BATON_OK) {
         engine_close(engine, false, 0);
         return rc;
