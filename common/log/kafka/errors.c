@@ -287,3 +287,14 @@ baton_code kafka_fail_client(struct baton_error *err, const struct kafka_client 
                       as ? kafka_principal(client->log) : "", todo[0] != '\0' ? "; " : "", todo,
                       said);
 }
+
+baton_code kafka_unreachable(baton_code code, struct baton_error *err)
+{
+    if (code == BATON_E_timed_out) {
+        code = BATON_E_service_unavailable;
+        if (err != NULL) {
+            err->code = code;
+        }
+    }
+    return code;
+}

@@ -106,6 +106,8 @@ baton_code kafka_fail(struct baton_error *err, const struct kafka_log *log,
 baton_code kafka_fail_client(struct baton_error *err, const struct kafka_client *client,
                              rd_kafka_resp_err_t cause, const char *tried, const char *on);
 
+/* For questions that have no time of the caller's: no answer in time is service_unavailable. */
+baton_code kafka_unreachable(baton_code code, struct baton_error *err);
 /*
  * `tried` says which right was missing, so these words are used:
  *   "writing to", "reading from", "describing", "reading the settings of", "creating", "mending",
@@ -162,7 +164,7 @@ baton_code kafka_record_check(struct kafka_log *log, struct log_record *record, 
 rd_kafka_headers_t *kafka_headers_of(const struct log_record *record);
 
 /* Low mark and end of a partition, the end as the handle's isolation sees it; asked again while that
- * can help (trim.c). */
+ * can help (trim.c). ret_low may be NULL. */
 rd_kafka_resp_err_t kafka_ends(rd_kafka_t *rk, const char *topic, int32_t partition,
                                int64_t timeout_ms, int64_t *ret_low, int64_t *ret_end);
 

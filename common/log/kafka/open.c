@@ -233,13 +233,8 @@ static baton_code make_admin(struct kafka_log *log, struct baton_error *err)
 static baton_code find_cluster(struct kafka_log *log, struct baton_error *err)
 {
     const struct rd_kafka_metadata *metadata = NULL;
-    baton_code rc = kafka_metadata(log, NULL, OPEN_TIMEOUT_MS, &metadata, err);
-    if (rc == BATON_E_timed_out) {
-        rc = BATON_E_service_unavailable;
-        if (err != NULL) {
-            err->code = rc;
-        }
-    }
+    baton_code rc =
+        kafka_unreachable(kafka_metadata(log, NULL, OPEN_TIMEOUT_MS, &metadata, err), err);
     if (rc != BATON_OK) {
         return rc;
     }

@@ -70,8 +70,8 @@ static baton_code fail(struct kafka_reader *reader, struct seat *seat, rd_kafka_
                        struct baton_error *err)
 {
     rd_kafka_poll(seat->handle->rk, 0);
-    baton_code rc =
-        kafka_fail_client(err, &seat->handle->client, cause, "reading from", reader->name);
+    baton_code rc = kafka_unreachable(
+        kafka_fail_client(err, &seat->handle->client, cause, "reading from", reader->name), err);
     if (rc == BATON_E_topic_missing) {
         kafka_topic_forget(reader->log, reader->name);
     }
@@ -212,12 +212,12 @@ static baton_code ask_end(struct kafka_reader *reader, int64_t *ret_end, struct 
     int64_t low = 0;
     int64_t end = 0;
     rd_kafka_resp_err_t cause = kafka_ends(seat->handle->rk, reader->name, reader->partition,
-                                           ANSWER_TIMEOUT_MS, &low, &end);
+                                           ANSWER_TIMEOUT_MS, reader->clamped ? NULL : &low, &end);
     int64_t behind = end;
     if (cause == RD_KAFKA_RESP_ERR_NO_ERROR && !reader->clamped && reader->pos > end) {
         /* A transaction may be open there: then it is the real end that counts. */
         cause = kafka_ends(reader->log->admin, reader->name, reader->partition, ANSWER_TIMEOUT_MS,
-                           &low, &behind);
+                           NULL, &behind);
     }
     if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
         return fail(reader, seat, cause, err);

@@ -25,18 +25,44 @@ static bool passing(rd_kafka_resp_err_t cause)
     return code == BATON_E_service_unavailable || code == BATON_E_timed_out;
 }
 
-rd_kafka_resp_err_t kafka_ends(rd_kafka_t *rk, const char *topic, int32_t partition,
-                               int64_t timeout_ms, int64_t *ret_low, int64_t *ret_end)
+/* One end of a partition. rd_kafka_query_watermark_offsets would give both, but while its broker is
+ * away it waits for ever, whatever time it was given (2.0.2); this one keeps to it, and takes the
+ * same two names of the ends. */
+static rd_kafka_resp_err_t ask_offset(rd_kafka_t *rk, const char *topic, int32_t partition,
+                                      int64_t which, int64_t end_ms, int64_t *ret_offset)
 {
-    const int64_t end_ms = mono_now().v + timeout_ms;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_t *asked = rd_kafka_topic_partition_list_add(list, topic, partition);
     rd_kafka_resp_err_t cause;
     do {
         int64_t rest_ms = end_ms - mono_now().v;
         int64_t wait_ms = rest_ms < ASK_SLICE_MS ? rest_ms : ASK_SLICE_MS;
-        cause = rd_kafka_query_watermark_offsets(rk, topic, partition, ret_low, ret_end,
-                                                 (int)(wait_ms > 1 ? wait_ms : 1));
+        asked->offset = which;
+        asked->err = RD_KAFKA_RESP_ERR_NO_ERROR;
+        cause = rd_kafka_offsets_for_times(rk, list, (int)(wait_ms > 1 ? wait_ms : 1));
+        cause = cause == RD_KAFKA_RESP_ERR_NO_ERROR ? asked->err : cause;
     } while (passing(cause) && mono_now().v < end_ms);
+    if (cause == RD_KAFKA_RESP_ERR_NO_ERROR && asked->offset < 0) {
+        cause = RD_KAFKA_RESP_ERR__BAD_MSG;
+    }
+    if (cause == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        *ret_offset = asked->offset;
+    }
+    rd_kafka_topic_partition_list_destroy(list);
     return cause;
+}
+
+rd_kafka_resp_err_t kafka_ends(rd_kafka_t *rk, const char *topic, int32_t partition,
+                               int64_t timeout_ms, int64_t *ret_low, int64_t *ret_end)
+{
+    const int64_t end_ms = mono_now().v + timeout_ms;
+    rd_kafka_resp_err_t cause = RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (ret_low != NULL) {
+        cause = ask_offset(rk, topic, partition, RD_KAFKA_OFFSET_BEGINNING, end_ms, ret_low);
+    }
+    return cause != RD_KAFKA_RESP_ERR_NO_ERROR
+               ? cause
+               : ask_offset(rk, topic, partition, RD_KAFKA_OFFSET_END, end_ms, ret_end);
 }
 
 baton_code kafka_watermarks(struct log *base, const char *topic, int32_t partition,
@@ -54,7 +80,8 @@ baton_code kafka_watermarks(struct log *base, const char *topic, int32_t partiti
     if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
         rd_kafka_poll(log->admin, 0);
         kafka_topic_forget(log, topic);
-        return kafka_fail_client(err, &log->client, cause, "describing", topic);
+        return kafka_unreachable(kafka_fail_client(err, &log->client, cause, "describing", topic),
+                                 err);
     }
     *ret_low = low;
     *ret_high = high;
