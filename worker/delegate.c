@@ -138,6 +138,8 @@ static bool is_target(const struct worker *w, const char *service)
 
 baton_code delegate_open(struct worker *w, struct baton_error *err)
 {
+    free(w->targets); /* of a try before this one */
+    w->n_targets = 0;
     w->targets = calloc(w->config->n_services + 1, sizeof(*w->targets));
     if (w->targets == NULL) {
         return baton_fail(err, BATON_E_no_memory, "out of memory");

@@ -518,6 +518,8 @@ bool stop_waited(const struct worker *w);
 bool stop_settled(struct worker *w);
 /* Nothing is left to do at all (--drain). */
 bool stop_drained(struct worker *w);
+/* service_unavailable where ends are recorded that the log could not be told of. */
+baton_code stop_left_nothing(struct worker *w, struct baton_error *err);
 baton_code stop_as_holder(struct worker *w, struct baton_error *err);
 
 /* Fields that every log line of the pipeline carries. */

@@ -14,6 +14,7 @@
 #include "worker/executor/environment.h"
 
 #include <ctype.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 
 #define OWN_IDS_MAX 64 /* <host>-1 .. <host>-64 */
 #define ENV_REREAD_MS 60000
+#define LOG_RETRY_MS 1000
 
 static void name_topics(struct worker *w)
 {
@@ -338,6 +340,45 @@ static baton_code join_group(struct worker *w, struct baton_error *err)
     return rc;
 }
 
+static baton_code reach_log(struct worker *w, struct baton_error *err)
+{
+    return log_open(w->config, &w->log, err);
+}
+
+/* Waits for so long, or until it is told to stop: true. */
+static bool stop_asked_within(struct worker *w, int ms)
+{
+    const struct mono_ms until = {mono_now().v + ms};
+    struct pollfd fd = {.fd = w->options->wake_fd, .events = POLLIN};
+    for (int64_t left = ms; !w->stopping && left > 0; left = until.v - mono_now().v) {
+        if (poll(&fd, 1, (int)left) == 1) {
+            stop_read_wake(w);
+        }
+    }
+    return w->stopping;
+}
+
+/* A step of the start that needs the log: one that cannot be reached is waited for, and what it
+ * refuses is not asked again. */
+static baton_code patiently(struct worker *w,
+                            baton_code (*step)(struct worker *, struct baton_error *),
+                            struct baton_error *err)
+{
+    for (;;) {
+        baton_code rc = step(w, err);
+        if ((rc != BATON_E_service_unavailable && rc != BATON_E_timed_out) || w->options->drain ||
+            w->config->log != LOG_KIND_kafka) {
+            return rc;
+        }
+        diag_limited(&w->limit, DIAG_warn, "worker.waits", D_TEXT("for", "log"), D_CODE("code", rc),
+                     D_TEXT("error", err->text),
+                     D_TEXT("meaning", "it starts by itself when the log can be reached"));
+        if (stop_asked_within(w, LOG_RETRY_MS)) {
+            return baton_fail(err, BATON_E_stopped, "told to stop while the log was not there");
+        }
+    }
+}
+
 baton_code worker_start(struct worker *w, struct baton_error *err)
 {
     baton_code rc;
@@ -352,8 +393,9 @@ baton_code worker_start(struct worker *w, struct baton_error *err)
         return baton_fail(err, BATON_E_no_memory, "out of memory");
     }
     if ((rc = load_keys(w, err)) != BATON_OK || (rc = load_envs(w, err)) != BATON_OK ||
-        (rc = log_open(w->config, &w->log, err)) != BATON_OK ||
-        (rc = check_topics(w, err)) != BATON_OK || (rc = delegate_open(w, err)) != BATON_OK ||
+        (rc = patiently(w, reach_log, err)) != BATON_OK ||
+        (rc = patiently(w, check_topics, err)) != BATON_OK ||
+        (rc = patiently(w, delegate_open, err)) != BATON_OK ||
         (rc = choose_id(w, err)) != BATON_OK || (rc = open_pool(w, err)) != BATON_OK ||
         (rc = open_leases(w, err)) != BATON_OK) {
         return rc;
@@ -362,7 +404,7 @@ baton_code worker_start(struct worker *w, struct baton_error *err)
     if (w->signing == NULL) {
         return baton_fail(err, BATON_E_no_memory, "a thread for signatures cannot be started");
     }
-    if ((rc = join_group(w, err)) != BATON_OK) {
+    if ((rc = patiently(w, join_group, err)) != BATON_OK) {
         return rc;
     }
     leases_watch(w->leases, w->engine);

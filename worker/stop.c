@@ -7,6 +7,7 @@
  */
 #include "worker/internal.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #define KILLED_ENDS_MS 2000
@@ -95,6 +96,25 @@ bool stop_drained(struct worker *w)
     return stop_settled(w) && !w->reopen && !w->facts_due && leases_count(w->leases) == 0 &&
            w->n_foreign == 0 && engine_drained(w->engine) &&
            store_next_due(w->store, &any, &at, NULL) == BATON_OK && !any;
+}
+
+/* Has the log taken every end? One that could not be reached has not: the stop is not a clean one,
+ * though nothing is lost. */
+baton_code stop_left_nothing(struct worker *w, struct baton_error *err)
+{
+    struct recorded_end end = {0};
+    size_t count = 0;
+    struct baton_error local;
+
+    if (store_ends(w->store, 0, &end, 1, &count, &local) != BATON_OK || count == 0) {
+        return BATON_OK;
+    }
+    free(end.result);
+    return baton_fail(
+        err, BATON_E_service_unavailable,
+        "stopped, and the log has not taken the end of turn %s, attempt %d (and perhaps "
+        "of others): it is recorded here, and the next start of worker %s settles it",
+        end.turn.s, end.attempt, w->id.s);
 }
 
 /* The consumer is closed, so that others take over; what runs goes on under its lease until the

@@ -210,8 +210,13 @@ baton_code worker_run(const struct worker_options *options, struct baton_error *
     w->options = options;
     w->next_due.v = INT64_MAX;
     baton_code rc = worker_start(w, err);
-    if (rc == BATON_OK) {
+    if (rc == BATON_E_stopped && w->stopping) {
+        rc = BATON_OK; /* before it had begun */
+    } else if (rc == BATON_OK) {
         rc = run(w, err);
+        if (rc == BATON_OK) {
+            rc = stop_left_nothing(w, err);
+        }
         w->leave = rc != BATON_E_twin;
         diag_line(rc == BATON_OK ? DIAG_info : DIAG_error, "worker.stopped",
                   D_TEXT("worker", w->id.s), D_CODE("code", rc),

@@ -12,6 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool woken(const struct engine *engine)
+{
+    struct pollfd fd = {.fd = engine->spec.wake_fd, .events = POLLIN};
+    return fd.fd >= 0 && poll(&fd, 1, 0) == 1;
+}
+
+/* Somebody wants to be heard, a stop perhaps: no waiting for a log that does not answer. */
+static bool in_a_hurry(void *arg)
+{
+    const struct engine *engine = arg;
+    return engine->stopping || woken(engine);
+}
+
 baton_code engine_open(const struct engine_spec *spec, struct engine **ret_engine,
                        struct baton_error *err)
 {
@@ -43,6 +56,8 @@ baton_code engine_open(const struct engine_spec *spec, struct engine **ret_engin
             .n_outputs = spec->n_outputs + 1,
             .session_ms = spec->session_ms,
             .heartbeat_ms = spec->heartbeat_ms,
+            .hurry = in_a_hurry,
+            .hurry_arg = engine,
         };
         rc = log_member_open(spec->log, &member, &engine->member, err);
         engine->spec.outputs = NULL; /* the caller's, for this call */
@@ -196,12 +211,6 @@ static void wait_for_something(struct engine *engine, struct mono_ms until)
     if (ms > 0) {
         (void)poll(fds, COUNT_OF(fds), (int)ms);
     }
-}
-
-static bool woken(const struct engine *engine)
-{
-    struct pollfd fd = {.fd = engine->spec.wake_fd, .events = POLLIN};
-    return fd.fd >= 0 && poll(&fd, 1, 0) == 1;
 }
 
 static baton_code next_between(struct engine *engine, struct engine_event *ret_event,

@@ -187,6 +187,10 @@ struct log_member_spec {
     size_t n_outputs;
     int64_t session_ms;   /* silent for so long: the member is removed */
     int64_t heartbeat_ms; /* how often it is heard, and hears */
+    /* May be NULL; asked by calls that wait for a log that does not answer: true lets them end
+     * within a second (unknown, or an error that passes). */
+    bool (*hurry)(void *arg);
+    void *hurry_arg;
 };
 
 /*

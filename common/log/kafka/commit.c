@@ -23,10 +23,18 @@
 #define ABORT_TIMEOUT_MS 5000
 #define TOPIC_TIMEOUT_MS 2000
 #define QUEUE_STEP_MS 5
+#define STEP_MS 1000
 
 struct deadline {
     int64_t at; /* monotonic ms */
+    int64_t begun;
 };
+
+static struct deadline deadline_in(int64_t ms)
+{
+    const int64_t now = mono_now().v;
+    return (struct deadline){now + ms, now};
+}
 
 static int left_ms(struct deadline deadline)
 {
@@ -34,9 +42,16 @@ static int left_ms(struct deadline deadline)
     return left > 1 ? (int)left : 1;
 }
 
-static bool over(struct deadline deadline)
+/* Of one call of librdkafka that may be repeated: so that a stop is heard meanwhile. */
+static int step_ms(struct deadline deadline)
 {
-    return mono_now().v >= deadline.at;
+    const int left = left_ms(deadline);
+    return left < STEP_MS ? left : STEP_MS;
+}
+
+static bool over(const struct kafka_member *member, struct deadline deadline)
+{
+    return mono_now().v >= deadline.at || member_hurried(member, deadline.begun);
 }
 
 /* ---- verdicts ---- */
@@ -119,7 +134,7 @@ static struct log_commit_result abort_now(struct kafka_member *member, struct de
 {
     member->txn = TXN_aborting;
     for (;;) {
-        rd_kafka_error_t *error = rd_kafka_abort_transaction(member->producer, left_ms(deadline));
+        rd_kafka_error_t *error = rd_kafka_abort_transaction(member->producer, step_ms(deadline));
         if (error == NULL) {
             member->txn = TXN_none;
             if (err != NULL) {
@@ -134,7 +149,7 @@ static struct log_commit_result abort_now(struct kafka_member *member, struct de
         if (fatal || !again) {
             return broken(member, cause, err);
         }
-        if (over(deadline)) {
+        if (over(member, deadline)) {
             kafka_fail_client(err, &member->producer_client, cause, "ending a transaction of",
                               member->transactional_id);
             return verdict(LOG_VERDICT_unknown, kafka_code(cause), -1);
@@ -147,7 +162,7 @@ static struct log_commit_result give_up(struct kafka_member *member, enum log_ve
                                         rd_kafka_resp_err_t cause, const char *tried,
                                         const char *on, int64_t culprit, struct baton_error *err)
 {
-    const struct deadline deadline = {mono_now().v + ABORT_TIMEOUT_MS};
+    const struct deadline deadline = deadline_in(ABORT_TIMEOUT_MS);
     const baton_code code =
         kafka_fail_client(&member->why, &member->producer_client, cause, tried, on);
     member->settled = verdict(kind, code, culprit);
@@ -173,7 +188,7 @@ static struct log_commit_result commit_now(struct kafka_member *member, const st
 {
     member->txn = TXN_committing;
     for (;;) {
-        rd_kafka_error_t *error = rd_kafka_commit_transaction(member->producer, left_ms(deadline));
+        rd_kafka_error_t *error = rd_kafka_commit_transaction(member->producer, step_ms(deadline));
         if (error == NULL) {
             break;
         }
@@ -189,7 +204,7 @@ static struct log_commit_result commit_now(struct kafka_member *member, const st
         if (fatal || !again) {
             return broken(member, cause, err);
         }
-        if (over(deadline)) {
+        if (over(member, deadline)) {
             kafka_fail_client(err, &member->producer_client, cause, "committing a transaction of",
                               member->transactional_id);
             return verdict(LOG_VERDICT_unknown, kafka_code(cause), -1);
@@ -297,7 +312,7 @@ static rd_kafka_resp_err_t flush(struct kafka_member *member, struct deadline de
         if (must_abort(member, &cause)) {
             return cause;
         }
-        if (over(deadline)) {
+        if (over(member, deadline)) {
             return RD_KAFKA_RESP_ERR__TIMED_OUT;
         }
     }
@@ -315,7 +330,7 @@ static rd_kafka_resp_err_t flush(struct kafka_member *member, struct deadline de
  * aborted: readers at read_committed never see it. */
 static bool denied(struct kafka_member *member, struct log_record record)
 {
-    const struct deadline deadline = {mono_now().v + TOPIC_TIMEOUT_MS};
+    const struct deadline deadline = deadline_in(TOPIC_TIMEOUT_MS);
     rd_kafka_error_t *error = rd_kafka_begin_transaction(member->producer);
     if (error != NULL) {
         rd_kafka_error_destroy(error);
@@ -328,18 +343,25 @@ static bool denied(struct kafka_member *member, struct log_record record)
         yes = flush(member, deadline) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
     }
     member->settled = verdict(LOG_VERDICT_aborted, BATON_OK, -1);
-    (void)abort_now(member, (struct deadline){mono_now().v + ABORT_TIMEOUT_MS}, NULL);
+    (void)abort_now(member, deadline_in(ABORT_TIMEOUT_MS), NULL);
     return yes && member->txn == TXN_none;
+}
+
+/* Does an earlier record go to the same topic? */
+static bool asked_before(const struct log_txn *txn, size_t index)
+{
+    for (size_t i = 0; i < index; i++) {
+        if (strcmp(txn->records[i].topic, txn->records[index].topic) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static int64_t find_denied(struct kafka_member *member, const struct log_txn *txn)
 {
     for (size_t i = 0; i < txn->n_records; i++) {
-        bool asked = false;
-        for (size_t j = 0; j < i && !asked; j++) {
-            asked = strcmp(txn->records[j].topic, txn->records[i].topic) == 0;
-        }
-        if (!asked && denied(member, txn->records[i])) {
+        if (!asked_before(txn, i) && denied(member, txn->records[i])) {
             return (int64_t)i;
         }
         if (member->txn != TXN_none) {
@@ -358,10 +380,17 @@ static int64_t find_missing(struct kafka_member *member, const struct log_txn *t
         if (cause == RD_KAFKA_RESP_ERR_NO_ERROR) {
             continue;
         }
+        if (asked_before(txn, i)) {
+            continue;
+        }
         kafka_topic_forget(member->log, txn->records[i].topic);
-        if (kafka_topic_of(member->log, txn->records[i].topic, TOPIC_TIMEOUT_MS, &topic, NULL) ==
-            BATON_E_topic_missing) {
+        const baton_code rc =
+            kafka_topic_of(member->log, txn->records[i].topic, TOPIC_TIMEOUT_MS, &topic, NULL);
+        if (rc == BATON_E_topic_missing) {
             return (int64_t)i;
+        }
+        if (rc != BATON_OK) {
+            break; /* nobody answers: it is not the topics */
         }
     }
     return -1;
@@ -514,7 +543,7 @@ baton_code kafka_commit(struct log_member *base, const struct log_txn *txn, int6
                         struct log_commit_result *ret_result, struct baton_error *err)
 {
     struct kafka_member *member = (struct kafka_member *)base;
-    const struct deadline deadline = {mono_now().v + timeout_ms};
+    const struct deadline deadline = deadline_in(timeout_ms);
     int64_t culprit = -1;
 
     switch (member->txn) {

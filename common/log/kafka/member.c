@@ -23,7 +23,14 @@
 #define POLL_SESSIONS 10
 #define LOST_SESSIONS 3 /* lost, and the group has not said so: join again */
 #define CLOSE_STEP_MS 10
+#define HURRY_MS 1000
 #define CLOSE_TIMEOUT_MS 2000
+
+bool member_hurried(const struct kafka_member *member, int64_t since_ms)
+{
+    return member->spec.hurry != NULL && mono_now().v - since_ms >= HURRY_MS &&
+           member->spec.hurry(member->spec.hurry_arg);
+}
 
 static void spec_free(struct log_member_spec *spec)
 {

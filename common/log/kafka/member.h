@@ -82,6 +82,10 @@ struct kafka_member {
     struct baton_error why;           /* and why */
 };
 
+/* ---- member.c ---- */
+/* The caller does not want to wait any longer, and has waited for a second. */
+bool member_hurried(const struct kafka_member *member, int64_t since_ms);
+
 /* ---- rebalance.c ---- */
 void member_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t kind,
                       rd_kafka_topic_partition_list_t *partitions, void *opaque);

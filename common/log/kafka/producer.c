@@ -109,7 +109,9 @@ void producer_delivered(rd_kafka_t *rk, const rd_kafka_message_t *message, void 
 static baton_code init_transactions(struct kafka_client *client, rd_kafka_t *rk, const char *id,
                                     int64_t timeout_ms, struct baton_error *err)
 {
-    const int64_t end = mono_now().v + timeout_ms;
+    const struct kafka_member *member = client->owner; /* NULL: a throw-away one's */
+    const int64_t begun = mono_now().v;
+    const int64_t end = begun + timeout_ms;
     for (;;) {
         const int64_t left = end - mono_now().v;
         rd_kafka_error_t *error =
@@ -121,7 +123,7 @@ static baton_code init_transactions(struct kafka_client *client, rd_kafka_t *rk,
         const bool again = rd_kafka_error_is_retriable(error) != 0;
         rd_kafka_error_destroy(error);
         rd_kafka_poll(rk, again ? INIT_PAUSE_MS : 0); /* what the connection says */
-        if (!again || mono_now().v >= end ||
+        if (!again || mono_now().v >= end || (member != NULL && member_hurried(member, begun)) ||
             atomic_load(&client->cause) == RD_KAFKA_RESP_ERR__AUTHENTICATION) {
             return kafka_fail_client(err, client, cause, "taking over transactional id", id);
         }
@@ -157,24 +159,37 @@ static baton_code make(struct kafka_log *log, struct kafka_client *client, const
     return kafka_handle_new(client, conf, ret_rk, why);
 }
 
-/* Topics are opened before the first transaction: else the first record of each waits up to a
- * second (KAFKA.md 2.3, #5032). One that is missing or denied makes only itself unavailable. */
+/*
+ * Topics are opened before the first transaction: else the first record of each waits up to a second
+ * (KAFKA.md 2.3, #5032). The handle keeps a topic only once it knows its partitions, so it is asked
+ * for them before the topics are let go. One that is missing or denied makes only itself unavailable.
+ */
 static void open_outputs(struct kafka_member *member)
 {
     struct kafka_topic known;
-    for (size_t i = 0; i < member->spec.n_outputs; i++) {
+    const struct rd_kafka_metadata *metadata = NULL;
+    rd_kafka_topic_t **topics = calloc(member->spec.n_outputs + 1, sizeof(rd_kafka_topic_t *));
+    for (size_t i = 0; topics != NULL && i < member->spec.n_outputs; i++) {
         const char *name = member->spec.outputs[i];
         if (kafka_topic_of(member->log, name, RENEW_TIMEOUT_MS, &known, NULL) != BATON_OK) {
             continue;
         }
-        rd_kafka_topic_t *topic = rd_kafka_topic_new(member->producer, name, NULL);
-        if (topic == NULL) {
+        topics[i] = rd_kafka_topic_new(member->producer, name, NULL);
+        if (topics[i] == NULL) {
             diag_line(DIAG_warn, "kafka.topic_not_opened", D_TEXT("topic", name),
                       D_TEXT("error", rd_kafka_err2str(rd_kafka_last_error())));
-            continue;
         }
-        rd_kafka_topic_destroy(topic); /* the handle keeps what it knows of it */
     }
+    if (topics != NULL && rd_kafka_metadata(member->producer, 0, NULL, &metadata,
+                                            RENEW_TIMEOUT_MS) == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        rd_kafka_metadata_destroy(metadata);
+    }
+    for (size_t i = 0; topics != NULL && i < member->spec.n_outputs; i++) {
+        if (topics[i] != NULL) {
+            rd_kafka_topic_destroy(topics[i]);
+        }
+    }
+    free(topics);
 }
 
 baton_code producer_open(struct kafka_member *member, int64_t timeout_ms, struct baton_error *err)
@@ -186,10 +201,10 @@ baton_code producer_open(struct kafka_member *member, int64_t timeout_ms, struct
     if (rc != BATON_OK) {
         return rc;
     }
-    open_outputs(member);
     rc = init_transactions(&member->producer_client, member->producer, member->transactional_id,
                            timeout_ms, err);
     if (rc == BATON_OK) {
+        open_outputs(member); /* the brokers are there, so this does not wait long */
         member->txn = TXN_none;
     }
     return rc;
