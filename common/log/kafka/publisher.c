@@ -52,7 +52,12 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void 
     struct landing *landing = message->_private;
     (void)rk;
     (void)opaque;
-    landing->cause = message->err;
+    /* A success without an offset is what the client infers from a later batch's success. It is wrong
+     * when this producer was new to the partition, and its broker became the leader between the two:
+     * then the first was refused and the second taken. */
+    landing->cause = message->err == RD_KAFKA_RESP_ERR_NO_ERROR && message->offset < 0
+                         ? RD_KAFKA_RESP_ERR__MSG_TIMED_OUT
+                         : message->err;
     landing->offset = message->offset;
     landing->at_ms = rd_kafka_message_timestamp(message, NULL);
     landing->flight->waiting--;

@@ -72,6 +72,8 @@ static const struct setting settings[] = {
 #if RD_KAFKA_VERSION >= 0x02030000
     {"retry.backoff.max.ms", "10", USE(txn), OWN, "the same"},
 #endif
+    {"max.in.flight", "1", USE(publisher), OWN,
+     "a batch that was refused must not be followed by one that is taken"},
     {"message.timeout.ms", "300000", USE(publisher), OWN, "the caller's time ends it sooner"},
     {"compression.codec", "zstd", PRODUCERS, DEFAULT, "no broker turns it off in silence"},
     {"partitioner", "murmur2", PRODUCERS, OWN, "keys go where Kafka's Java clients put them"},
