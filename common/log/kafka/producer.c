@@ -98,7 +98,11 @@ void producer_delivered(rd_kafka_t *rk, const rd_kafka_message_t *message, void 
         index >= member->n_deliveries) {
         return; /* of a transaction that was aborted */
     }
-    member->deliveries[index].cause = message->err;
+    /* A success without an offset is inferred from a later batch's: see publisher.c. */
+    member->deliveries[index].cause =
+        message->err == RD_KAFKA_RESP_ERR_NO_ERROR && message->offset < 0
+            ? RD_KAFKA_RESP_ERR__MSG_TIMED_OUT
+            : message->err;
     member->deliveries[index].partition = message->partition;
     member->deliveries[index].offset = message->offset;
 }
