@@ -86,9 +86,13 @@ static rd_kafka_t *handle(struct loop *loop, rd_kafka_type_t type, const char *c
 
 void open_publisher(struct loop *loop)
 {
-    static const char *const pairs[][2] = {
-        {"enable.idempotence", "true"}, {"linger.ms", "0"},         {"compression.codec", "zstd"},
-        {"partitioner", "murmur2"},     {"retry.backoff.ms", "10"}, {NULL, NULL}};
+    static const char *const pairs[][2] = {{"enable.idempotence", "true"},
+                                           {"linger.ms", "0"},
+                                           {"compression.codec", "zstd"},
+                                           {"partitioner", "murmur2"},
+                                           {"retry.backoff.ms", "10"},
+                                           {"max.in.flight", "1"},
+                                           {NULL, NULL}};
     loop->publisher = handle(loop, RD_KAFKA_PRODUCER, pairs);
 }
 

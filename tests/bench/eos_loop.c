@@ -19,6 +19,7 @@
 #include <time.h>
 
 #define BATCH_MAX 10000
+#define STALL_NS 10000000000LL
 #define FULL_MS 5     /* how long a full queue is waited for */
 #define WARM_TURNS 20 /* published first and not counted */
 
@@ -101,20 +102,15 @@ static void keep(struct loop *loop, rd_kafka_message_t *message)
 /* Waits for the first record, then takes what is there. */
 static void take(struct loop *loop, int wait_ms)
 {
-    static rd_kafka_message_t *messages[BATCH_MAX];
     loop->n_claims = 0;
     rd_kafka_message_t *message = rd_kafka_consumer_poll(loop->consumer, wait_ms);
-    if (message == NULL) {
-        return;
-    }
-    keep(loop, message);
-    if (loop->options->gather_ms > 0) {
+    if (message != NULL && loop->options->gather_ms > 0) {
         (void)poll(NULL, 0, loop->options->gather_ms);
     }
-    const ssize_t n =
-        rd_kafka_consume_batch_queue(loop->queue, 0, messages, (size_t)loop->options->batch - 1);
-    for (ssize_t i = 0; i < n; i++) {
-        keep(loop, messages[i]);
+    while (message != NULL) {
+        keep(loop, message);
+        message =
+            loop->n_claims < loop->options->batch ? rd_kafka_consume_queue(loop->queue, 0) : NULL;
     }
 }
 
@@ -172,16 +168,34 @@ static void transact(struct loop *loop)
     loop->transactions++;
 }
 
+static void stalled(const struct loop *loop, int done)
+{
+    for (int32_t p = 0; p < loop->options->partitions; p++) {
+        int64_t low = 0;
+        int64_t high = 0;
+        rd_kafka_get_watermark_offsets(loop->consumer, loop->names[HANDOFF], p, &low, &high);
+        fprintf(stderr, "partition %d: read to %lld of %lld\n", p, (long long)loop->next[p],
+                (long long)high);
+    }
+    fprintf(stderr, "%d done\n", done);
+    die("reading", "no record came for 10 s");
+}
+
 /* Runs until so many turns have ended. */
 static void run(struct loop *loop, int turns)
 {
+    int64_t moved_ns = now_ns();
     for (int done = 0; done < turns;) {
         take(loop, loop->n_ends > 0 ? 0 : 100);
         if (loop->n_claims == 0 && loop->n_ends == 0) {
+            if (now_ns() - moved_ns > STALL_NS) {
+                stalled(loop, done);
+            }
             continue;
         }
         transact(loop);
         const int64_t at_ns = now_ns();
+        moved_ns = at_ns;
         for (int i = 0; i < loop->n_claims; i++) {
             loop->claimed_ns[loop->claims[i].number] = at_ns;
         }
