@@ -144,6 +144,32 @@ static void test_static_restart(void **state)
     actor_end(f, &a, ACTOR_leave);
 }
 
+/* Who left comes back under its id before a session is over, alone or beside others. */
+static void test_left_and_back(void **state)
+{
+    struct fixture *f = *state;
+    struct actor a = actor_start(f, "member", "a");
+    actor_await_mask(f, &a, ALL);
+    actor_end(f, &a, ACTOR_leave);
+    a = actor_start(f, "member", "a");
+    actor_await_mask(f, &a, ALL);
+    struct actor b = actor_start(f, "member", "b");
+    actor_await_mask(f, &a, 0x3);
+    actor_await_mask(f, &b, 0xc);
+    actor_end(f, &b, ACTOR_leave);
+    actor_await_mask(f, &a, ALL);
+    b = actor_start(f, "member", "b");
+    actor_await_mask(f, &b, 0xc);
+    actor_await_mask(f, &a, 0x3);
+    actor_end(f, &a, ACTOR_leave);
+    actor_await_mask(f, &b, ALL);
+    a = actor_start(f, "member", "a");
+    actor_await_mask(f, &a, 0x3);
+    actor_await_mask(f, &b, 0xc);
+    actor_end(f, &b, ACTOR_leave);
+    actor_end(f, &a, ACTOR_leave);
+}
+
 /* Its place is kept for a session and no longer. */
 static void test_static_member_stays_away(void **state)
 {
@@ -401,6 +427,7 @@ int run_groups(void)
         TEST(test_one_to_four_members),
         TEST(test_A24_more_members_than_partitions),
         TEST(test_static_restart),
+        TEST(test_left_and_back),
         TEST(test_static_member_stays_away),
         TEST(test_kill_alone_and_restart),
         TEST(test_kill_and_takeover),

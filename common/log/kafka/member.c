@@ -384,9 +384,26 @@ static baton_code hear(struct kafka_member *member, struct baton_error *err)
     return rc == BATON_OK ? fatal(member, err) : rc;
 }
 
+/* Asks the group anew. It hears only what differs from what it knows of the member: one topic more,
+ * of which nothing is taken. */
+static void ask_anew(struct kafka_member *member)
+{
+    const char *topics[LOG_INPUTS + 1] = {member->spec.inputs[0], member->spec.inputs[1]};
+    const size_t more = member->spec.n_outputs > 0 ? 1 : 0;
+    if (more > 0) {
+        topics[LOG_INPUTS] = member->spec.outputs[0];
+    }
+    member->misplaced = false;
+    (void)subscribe(member, topics, LOG_INPUTS + more);
+}
+
 /* The group has not noticed what a commit found out: asked again, it must. */
 static void join_again(struct kafka_member *member)
 {
+    if (member->misplaced) {
+        ask_anew(member);
+        return;
+    }
     if (member->place != PLACE_lost ||
         mono_now().v - member->lost_at < LOST_SESSIONS * member->spec.session_ms) {
         return;

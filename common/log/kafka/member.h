@@ -67,6 +67,7 @@ struct kafka_member {
     int64_t lost_at; /* PLACE_lost since (monotonic ms) */
     bool parting;    /* leaves: what the group gives is not taken */
     bool parted;     /* it has given us nothing more */
+    bool misplaced;  /* the group gave it what an earlier process left with: ask anew */
     bool abandoned;  /* a consumer of before does not end: it may still call back */
     struct diag_limit limit;
 

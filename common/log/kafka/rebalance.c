@@ -105,6 +105,20 @@ static void note_owned(struct kafka_member *member,
     }
 }
 
+/* Those of the inputs. */
+static rd_kafka_topic_partition_list_t *ours(const struct kafka_member *member,
+                                             const rd_kafka_topic_partition_list_t *partitions)
+{
+    rd_kafka_topic_partition_list_t *found = rd_kafka_topic_partition_list_new(partitions->cnt);
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *one = &partitions->elems[i];
+        if (input_of(member, one->topic) >= 0) {
+            rd_kafka_topic_partition_list_add(found, one->topic, one->partition);
+        }
+    }
+    return found;
+}
+
 static void assign(struct kafka_member *member, rd_kafka_t *rk,
                    const rd_kafka_topic_partition_list_t *partitions)
 {
@@ -113,9 +127,19 @@ static void assign(struct kafka_member *member, rd_kafka_t *rk,
         member->parted = true;
         return;
     }
+    rd_kafka_topic_partition_list_t *mine = ours(member, partitions);
+    if (mine->cnt == 0 && partitions->cnt > 0) {
+        /* A static member gets its last assignment: here what the process before parted with. */
+        rd_kafka_assign(rk, mine); /* of nothing; without a list it would go on waiting for one */
+        rd_kafka_topic_partition_list_destroy(mine);
+        member->misplaced = true;
+        member_ring(member);
+        return;
+    }
     memset(member->owned, 0, sizeof(member->owned));
-    note_owned(member, partitions);
-    rd_kafka_resp_err_t cause = rd_kafka_assign(rk, partitions);
+    note_owned(member, mine);
+    rd_kafka_resp_err_t cause = rd_kafka_assign(rk, mine);
+    rd_kafka_topic_partition_list_destroy(mine);
     if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
         diag_line(DIAG_error, "kafka.assign_failed", D_TEXT("group", member->spec.group),
                   D_TEXT("error", rd_kafka_err2str(cause)));
