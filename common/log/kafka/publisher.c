@@ -256,6 +256,13 @@ static baton_code judge(struct kafka_publisher *publisher, struct log_record *re
     return BATON_OK;
 }
 
+/* After these the client keeps something that must not be met again: records that wait, or a topic
+ * that it holds to be refused or gone until it asks for it again, in minutes. */
+static bool spoils(baton_code rc)
+{
+    return rc == BATON_E_timed_out || rc == BATON_E_not_permitted || rc == BATON_E_topic_missing;
+}
+
 static baton_code publish_checked(struct kafka_publisher *publisher, struct log_record *records,
                                   size_t count, int64_t end_ms, struct baton_error *err)
 {
@@ -274,9 +281,8 @@ static baton_code publish_checked(struct kafka_publisher *publisher, struct log_
     }
     char text[8];
     if (publisher->producer != NULL &&
-        (rc == BATON_E_timed_out ||
-         rd_kafka_fatal_error(publisher->producer->rk, text, sizeof(text)) !=
-             RD_KAFKA_RESP_ERR_NO_ERROR)) {
+        (spoils(rc) || rd_kafka_fatal_error(publisher->producer->rk, text, sizeof(text)) !=
+                           RD_KAFKA_RESP_ERR_NO_ERROR)) {
         producer_discard(publisher);
     }
     free(landings);
