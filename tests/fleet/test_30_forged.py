@@ -241,7 +241,8 @@ def test_x12_sent_again(host, watch):
         again = Watch(host)
         again.refused(host.handoff(host.turn(task=f"t-{days}", created=-days * DAY)), "handoff_expired")
     again = Watch(host)
-    again.refused(host.handoff(host.turn(task="t-later")), "handoff_expired", at=time.time() + 8 * DAY)
+    if host.driver == "local":  # a broker sets the time itself
+        again.refused(host.handoff(host.turn(task="t-later")), "handoff_expired", at=time.time() + 8 * DAY)
 
 
 @pytest.mark.drivers("local")

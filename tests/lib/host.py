@@ -390,7 +390,7 @@ class Host:
                 self.check_topics()
         finally:
             if self.driver == "kafka":
-                self.log.drop(*self.log.topics())
+                self.log.drop(*self.log.topics(), wait=False)
 
     def has_topics(self):
         return self.driver == "kafka" or os.path.exists(self.log.path)

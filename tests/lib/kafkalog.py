@@ -354,11 +354,15 @@ class KafkaLog:
         if code != 0:
             raise Broken(text.decode())
 
-    def drop(self, *topics):
-        """Deletes topics, as an operator's mistake could."""
+    def drop(self, *topics, wait=True):
+        """Deletes topics, as an operator's mistake could; the broker itself hears of it a moment later."""
         if topics:
             self.asked(self.lib.rd_kafka_DeleteTopics, [self.lib.rd_kafka_DeleteTopic_new(name.encode()) for name in topics],
                        self.lib.rd_kafka_DeleteTopic_destroy)
+        deadline = time.monotonic() + self.patience
+        while wait and set(topics) & set(self.metadata()):
+            assert time.monotonic() < deadline, f"{topics} are still there"
+            time.sleep(0.01)
 
     def create(self, topic, partitions, **settings):
         """Makes a topic as Baton would not: other settings, other partitions."""
