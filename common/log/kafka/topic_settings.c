@@ -75,9 +75,14 @@ static int64_t number_of(const rd_kafka_ConfigEntry_t **entries, size_t count, c
 static void add_difference(struct log_topic *topic, const char *name, const char *is,
                            const char *wanted)
 {
-    size_t len = strlen(topic->differs);
-    snprintf(topic->differs + len, sizeof(topic->differs) - len, "%s%s is %s, not %s",
-             len > 0 ? "; " : "", name, is, wanted);
+    static const char more[] = "; more";
+    const size_t len = strlen(topic->differs);
+    const size_t room = sizeof(topic->differs) - len;
+    int n = snprintf(topic->differs + len, room, "%s%s is %s, not %s", len > 0 ? "; " : "", name,
+                     is, wanted);
+    if (n < 0 || (size_t)n >= room) { /* not half a sentence */
+        snprintf(topic->differs + len, room, "%s", room >= sizeof(more) ? more : "");
+    }
 }
 
 void topic_settings_read(const rd_kafka_ConfigEntry_t **entries, size_t count,
