@@ -117,7 +117,8 @@ def test_c15_output_with_nul_and_bad_utf8_still_ends(host):
 def test_r33_rotation_is_another_attempt_of_the_same_turn(fresh):
     """R-33: the second profile at the same service; when it is refused too, the turn is parked."""
     host = fresh.configure({"alpha": fresh.service(profiles=[
-        {"name": "first", "env": {"TOKEN": {"value": "a"}}}, {"name": "second", "env": {"TOKEN": {"value": "b"}}}])})
+        {"name": "first", "env": {"TOKEN": {"value": "a"}}}, {"name": "second", "env": {"TOKEN": {"value": "b"}}}])},
+        retry={"rest": "0s"})
     host.plan(tasks={"t-1": [{"class": "auth"}, {}], "t-2": [{"class": "auth"}]})
     mended = host.published("alpha", "reviewer", "t-1")
     parked = host.published("alpha", "reviewer", "t-2")
