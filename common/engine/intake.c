@@ -88,6 +88,15 @@ static bool feed_fetchable(const struct feed *feed)
     return feed->at == feed->batch.count && feed->safe == feed->batch.count;
 }
 
+/* What was said while nobody listened (a pause, a cancel) comes before what waits to be done. On
+ * Kafka either topic may arrive first. */
+static bool held_back(struct part *part, int input)
+{
+    const struct feed *control = &part->feeds[ENGINE_CONTROL_INPUT];
+    part->heard = part->heard || (control->at_end && control->at == control->batch.count);
+    return input == ENGINE_INPUT && (part->held || !part->heard);
+}
+
 /* Fetches at most `wanted` records of an input, from the partitions in turn. */
 baton_code intake_fetch(struct engine *engine, int input, size_t wanted, bool *ret_any,
                         struct baton_error *err)
@@ -98,7 +107,7 @@ baton_code intake_fetch(struct engine *engine, int input, size_t wanted, bool *r
         int32_t number = (engine->next_part + i) % partitions;
         struct part *part = &engine->parts[number];
         struct feed *feed = &part->feeds[input];
-        if (part->state != PART_owned || (input == ENGINE_INPUT && part->held)) {
+        if (part->state != PART_owned || held_back(part, input)) {
             continue;
         }
         if (feed_fetchable(feed)) {
@@ -126,7 +135,7 @@ bool intake_give(struct engine *engine, int input, struct engine_event *ret_even
         struct part *part = &engine->parts[number];
         struct feed *feed = &part->feeds[input];
         if (part->state != PART_owned || feed->postponed || feed->at >= feed->batch.count ||
-            (input == ENGINE_INPUT && part->held)) {
+            held_back(part, input)) {
             continue;
         }
         engine->event_part = number;

@@ -50,6 +50,7 @@ struct part {
     struct log_reader *reader;
     struct feed feeds[LOG_INPUTS];
     bool held;
+    bool heard;    /* its control topic was read to the end once: then handoffs are taken */
     bool in_batch; /* the batch writes its state, or moves its offsets */
 };
 
