@@ -70,27 +70,28 @@ static struct target *target_find(struct worker *w, const char *service)
     return NULL;
 }
 
-/* Looks for the topics of a service; one that is not there is told by name. A log that does not
- * answer is no missing topic. */
-static baton_code target_ask(struct worker *w, struct target *target, struct baton_error *err)
+/* Looks for the topics of a service, by what every writer of them may ask; one that is not there, or
+ * that this service has no right to, is told by name. A log that does not answer says nothing about
+ * its topics. */
+static void target_ask(struct worker *w, struct target *target)
 {
-    target->missing = false;
+    target->code = BATON_OK;
     target->asked_at = mono_now();
     for (size_t i = 0; i < COUNT_OF(needed); i++) {
-        struct log_topic found;
+        struct baton_error err;
+        int64_t low;
+        int64_t high;
         const struct topic_name name = name_of(w, needed[i], target->service.s);
-        baton_code rc = log_topic_describe(w->log, name.s, &found, err);
-        if (rc == BATON_E_topic_missing) {
-            target->missing = true;
-            diag_line(DIAG_warn, "fallback.unavailable", D_TEXT("service", target->service.s),
-                      D_TEXT("topic", name.s), D_CODE("code", rc),
-                      D_TEXT("meaning", "no turn is passed on to it until its topic is there; "
-                                        "baton topics apply makes it"));
-        } else if (rc != BATON_OK) {
-            return rc;
+        baton_code rc = log_watermarks(w->log, name.s, 0, &low, &high, &err);
+        if (rc == BATON_OK || baton_code_class(rc) == BATON_CLASS_retry) {
+            continue;
         }
+        target->code = rc;
+        diag_line(DIAG_warn, "fallback.unavailable", D_TEXT("service", target->service.s),
+                  D_TEXT("topic", name.s), D_CODE("code", rc), D_TEXT("error", err.text),
+                  D_TEXT("meaning", "no turn is passed on to it until this is mended; "
+                                    "baton topics apply makes topics that are missing"));
     }
-    return BATON_OK;
 }
 
 /* ok, or why nothing can be written to its handoff topic now. */
@@ -102,13 +103,14 @@ static baton_code target_code(struct worker *w, const char *service)
     if (engine_unavailable(w->engine, topic.s, &code)) {
         return code;
     }
-    if (target != NULL && target->missing && mono_now().v - target->asked_at.v >= ASK_AGAIN_MS) {
-        struct baton_error err;
-        if (target_ask(w, target, &err) == BATON_OK && !target->missing) {
+    if (target != NULL && target->code != BATON_OK &&
+        mono_now().v - target->asked_at.v >= ASK_AGAIN_MS) {
+        target_ask(w, target);
+        if (target->code == BATON_OK) {
             diag_line(DIAG_info, "fallback.available", D_TEXT("service", service));
         }
     }
-    return target != NULL && target->missing ? BATON_E_topic_missing : BATON_OK;
+    return target != NULL ? target->code : BATON_OK;
 }
 
 static bool in_chain(const struct worker *w, const char *service, enum role role)
@@ -151,10 +153,7 @@ baton_code delegate_open(struct worker *w, struct baton_error *err)
         }
         struct target *target = &w->targets[w->n_targets++];
         target->service = service->name;
-        baton_code rc = target_ask(w, target, err);
-        if (rc != BATON_OK) {
-            return rc;
-        }
+        target_ask(w, target);
     }
     return BATON_OK;
 }

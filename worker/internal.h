@@ -237,11 +237,11 @@ unsigned rest_look(const struct worker *w, struct all_rest *ret_rest);
 /* A service that turns may be passed on to, whose topics were looked for. */
 struct target {
     struct service_id service;
-    bool missing;            /* a topic of it was not there */
+    baton_code code;         /* ok, or why a topic of it cannot be written */
     struct mono_ms asked_at; /* when that was found */
 };
 /* Looks for the topics of every service that turns may be passed on to, and tells which are not
- * there. */
+ * there: those services are no fallback until they are. */
 baton_code delegate_open(struct worker *w, struct baton_error *err);
 /* Their topics, which the member opens; *ret_names and its names are the caller's. */
 bool delegate_topics(const struct worker *w, char ***ret_names, size_t *ret_count);
