@@ -8,13 +8,23 @@
 #include "common/base/buf.h"
 #include "common/log/batch.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+/* Longer names than a batch can hold (brokers take any) are cut: no name of ours is longer than a
+ * line, and a record must not be able to stop who reads it. */
+#define NAME_MAX_LEN 0xffff
+
 static void encode(struct buf *buf, const rd_kafka_headers_t *headers)
 {
     struct log_header header;
     for (size_t i = 0; rd_kafka_header_get_all(headers, i, &header.name, &header.value,
                                                &header.value_len) == RD_KAFKA_RESP_ERR_NO_ERROR;
          i++) {
+        char *cut = strlen(header.name) > NAME_MAX_LEN ? strndup(header.name, NAME_MAX_LEN) : NULL;
+        header.name = cut != NULL ? cut : header.name;
         headers_encode(buf, &header, 1);
+        free(cut);
     }
 }
 

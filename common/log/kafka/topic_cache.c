@@ -13,7 +13,6 @@
 #define ASK_AGAIN_MS 1000 /* of what was missing or too small */
 #define ASK_SIZE_MS 1000
 #define SILENT_MS 60000 /* sizes are not asked for again */
-#define HEADER_NAME_MAX 256
 /* What a record is wrapped in, alone in its batch: 61 bytes of the batch, lengths of the record and
  * of each header. Topics limit all of it. */
 #define RECORD_WRAPPING 100
@@ -182,13 +181,6 @@ static baton_code check_headers(const struct log_record *record, struct baton_er
         return baton_fail(err, BATON_E_invalid_request,
                           "topic %s: a record with %zu headers; %d fit", record->topic,
                           record->n_headers, LOG_HEADERS_MAX);
-    }
-    for (size_t i = 0; i < record->n_headers; i++) {
-        if (strlen(record->headers[i].name) > HEADER_NAME_MAX) {
-            return baton_fail(err, BATON_E_invalid_request,
-                              "topic %s: a header's name is longer than %d bytes", record->topic,
-                              HEADER_NAME_MAX);
-        }
     }
     return BATON_OK;
 }

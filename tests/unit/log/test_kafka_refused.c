@@ -176,7 +176,7 @@ static void test_B01_closed_without_brokers(void **state)
 /* More headers than a record may have reach whoever refuses it, not cut and not fatal. */
 static void test_many_headers_are_read(void **state)
 {
-    enum { MANY = LOG_HEADERS_MAX + 8 };
+    enum { MANY = LOG_HEADERS_MAX + 8, LONG = 70000 };
     struct mock *mock = *state;
     struct log_batch batch = {0};
     char value[] = "v";
@@ -187,10 +187,15 @@ static void test_many_headers_are_read(void **state)
     rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
     rd_kafka_headers_t *headers = rd_kafka_headers_new(MANY);
     for (int i = 0; i < MANY; i++) {
-        char name[16];
-        snprintf(name, sizeof(name), "h%d", i);
-        rd_kafka_header_add(headers, name, -1, i % 2 == 0 ? "v" : NULL, i % 2 == 0 ? 1 : -1);
+        char short_name[16];
+        snprintf(short_name, sizeof(short_name), "h%d", i);
+        rd_kafka_header_add(headers, short_name, -1, i % 2 == 0 ? "v" : NULL, i % 2 == 0 ? 1 : -1);
     }
+    char *name = malloc(LONG + 1); /* longer than a batch can hold */
+    memset(name, 'n', LONG);
+    name[LONG] = '\0';
+    rd_kafka_header_add(headers, name, -1, "v", 1);
+    free(name);
     assert_int_equal(rd_kafka_producev(rk, RD_KAFKA_V_TOPIC("t.outcomes"), RD_KAFKA_V_PARTITION(0),
                                        RD_KAFKA_V_VALUE(value, 1), RD_KAFKA_V_HEADERS(headers),
                                        RD_KAFKA_V_END),
@@ -198,7 +203,8 @@ static void test_many_headers_are_read(void **state)
     assert_int_equal(rd_kafka_flush(rk, 15000), 0);
     rd_kafka_destroy(rk);
     assert_int_equal(count(mock, "t.outcomes", &batch), 1);
-    assert_int_equal(batch.records[0].n_headers, MANY);
+    assert_int_equal(batch.records[0].n_headers, MANY + 1);
+    assert_true(strspn(batch.records[0].headers[MANY].name, "n") > 256);
     assert_string_equal(batch.records[0].headers[MANY - 1].name, "h39");
     assert_null(batch.records[0].headers[MANY - 1].value);
     assert_non_null(batch.records[0].headers[MANY - 2].value);
