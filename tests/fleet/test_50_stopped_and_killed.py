@@ -389,6 +389,7 @@ def test_h56_two_stops_count_in_no_budget_whoever_goes_on(host):
     worker = host.worker("alpha", "w1")
     host.called(1)
     worker.process.send_signal(signal.SIGTERM)
+    wait_until(lambda: worker.events("worker.stopping"), what="the first stop to be heard: two at once are one")
     worker.process.send_signal(signal.SIGTERM)
     worker.wait()
     assert host.state(turn) == "queued"
