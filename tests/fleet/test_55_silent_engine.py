@@ -2,9 +2,13 @@
 import sqlite3
 import time
 
+import pytest
+
 from host import SLOW, wait_until
 
 
+# On Kafka a client's heartbeats go on beside an engine that comes round every five seconds: nothing moves.
+@pytest.mark.drivers("local")
 def test_rule_26_a_blocked_engine_keeps_its_attempts(fresh):
     """The store is locked by somebody else, so the engine hears of nothing; the other worker takes the partitions
     after a session, sees the renewals of a thread beside the engine, and declares nothing lost."""
