@@ -1,11 +1,26 @@
 /* What a group looks like from outside. In: common/log/log.c. Out: admin.c. */
 #include "common/log/kafka/state.h"
 
+#include "common/base/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define ASK_TIMEOUT_MS 10000
+#define AGAIN_MS 5000 /* a coordinator that is starting, or has moved */
+#define AGAIN_PAUSE_MS 100
+
+/* Is it worth to ask once more? Pauses before. */
+static bool again(baton_code rc, int64_t began_ms)
+{
+    if (rc != BATON_E_service_unavailable || mono_now().v - began_ms >= AGAIN_MS) {
+        return false;
+    }
+    nanosleep(&(struct timespec){0, AGAIN_PAUSE_MS * 1000000}, NULL);
+    return true;
+}
 
 static int by_worker(const void *a, const void *b)
 {
@@ -61,11 +76,10 @@ static baton_code members_of(const rd_kafka_ConsumerGroupDescription_t *group,
     return BATON_OK;
 }
 
-baton_code kafka_group_members(struct log *base, const char *group,
-                               struct log_group_member **ret_members, size_t *ret_count,
-                               struct baton_error *err)
+static baton_code ask_members(struct kafka_log *log, const char *group,
+                              struct log_group_member **ret_members, size_t *ret_count,
+                              struct baton_error *err)
 {
-    struct kafka_log *log = (struct kafka_log *)base;
     struct kafka_request request;
     rd_kafka_event_t *event = NULL;
     size_t count = 0;
@@ -90,6 +104,18 @@ baton_code kafka_group_members(struct log *base, const char *group,
         rc = members_of(found[0], ret_members, ret_count, err);
     }
     rd_kafka_event_destroy(event);
+    return rc;
+}
+
+baton_code kafka_group_members(struct log *base, const char *group,
+                               struct log_group_member **ret_members, size_t *ret_count,
+                               struct baton_error *err)
+{
+    const int64_t began_ms = mono_now().v;
+    baton_code rc;
+    do {
+        rc = ask_members((struct kafka_log *)base, group, ret_members, ret_count, err);
+    } while (again(rc, began_ms));
     return rc;
 }
 
@@ -122,13 +148,33 @@ static baton_code offset_in(struct kafka_log *log, rd_kafka_event_t *event, cons
     return BATON_OK;
 }
 
+static baton_code ask_offset(struct kafka_log *log, const char *group, const char *topic,
+                             int32_t partition, int64_t *ret_offset, struct baton_error *err)
+{
+    struct kafka_request request;
+    rd_kafka_event_t *event = NULL;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(list, topic, partition);
+    rd_kafka_ListConsumerGroupOffsets_t *asked = rd_kafka_ListConsumerGroupOffsets_new(group, list);
+    rd_kafka_topic_partition_list_destroy(list);
+    kafka_request_begin(log, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, ASK_TIMEOUT_MS, &request);
+    rd_kafka_ListConsumerGroupOffsets(log->admin, &asked, 1, request.options, request.queue);
+    baton_code rc =
+        kafka_request_end(&request, "asking for the offsets of group", group, &event, err);
+    rd_kafka_ListConsumerGroupOffsets_destroy(asked);
+    if (rc == BATON_OK) {
+        rc = offset_in(log, event, group, ret_offset, err);
+        rd_kafka_event_destroy(event);
+    }
+    return rc;
+}
+
 baton_code kafka_group_offset(struct log *base, const char *group, const char *topic,
                               int32_t partition, int64_t *ret_offset, struct baton_error *err)
 {
     struct kafka_log *log = (struct kafka_log *)base;
-    struct kafka_request request;
+    const int64_t began_ms = mono_now().v;
     struct kafka_topic known;
-    rd_kafka_event_t *event = NULL;
     baton_code rc = kafka_topic_of(log, topic, ASK_TIMEOUT_MS, &known, err);
     if (rc == BATON_OK && (partition < 0 || partition >= known.partitions)) {
         rc = baton_fail(err, BATON_E_topic_missing, "topic %s has %d partitions and no number %d",
@@ -137,17 +183,8 @@ baton_code kafka_group_offset(struct log *base, const char *group, const char *t
     if (rc != BATON_OK) {
         return rc;
     }
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_topic_partition_list_add(list, topic, partition);
-    rd_kafka_ListConsumerGroupOffsets_t *asked = rd_kafka_ListConsumerGroupOffsets_new(group, list);
-    rd_kafka_topic_partition_list_destroy(list);
-    kafka_request_begin(log, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, ASK_TIMEOUT_MS, &request);
-    rd_kafka_ListConsumerGroupOffsets(log->admin, &asked, 1, request.options, request.queue);
-    rc = kafka_request_end(&request, "asking for the offsets of group", group, &event, err);
-    rd_kafka_ListConsumerGroupOffsets_destroy(asked);
-    if (rc == BATON_OK) {
-        rc = offset_in(log, event, group, ret_offset, err);
-        rd_kafka_event_destroy(event);
-    }
+    do {
+        rc = ask_offset(log, group, topic, partition, ret_offset, err);
+    } while (again(rc, began_ms));
     return rc;
 }
