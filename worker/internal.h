@@ -349,6 +349,8 @@ void leases_drop(struct leases *leases, const char *turn_id);
 bool leases_take(struct leases *leases, struct turn_id *ret_turn, int *ret_attempt,
                  struct boot_id *ret_boot);
 size_t leases_count(struct leases *leases);
+/* The log did not take the newest renewals and reports. */
+bool leases_unanswered(struct leases *leases);
 
 /* ---- dead_letter.c, tell.c ---- */
 

@@ -106,7 +106,8 @@ baton_code stop_left_nothing(struct worker *w, struct baton_error *err)
     size_t count = 0;
     struct baton_error local;
 
-    if (store_ends(w->store, 0, &end, 1, &count, &local) != BATON_OK || count == 0) {
+    if (!leases_unanswered(w->leases) ||
+        store_ends(w->store, 0, &end, 1, &count, &local) != BATON_OK || count == 0) {
         return BATON_OK;
     }
     free(end.result);

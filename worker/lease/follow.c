@@ -26,6 +26,14 @@ static void settle(struct leases *leases, struct lease_item *item)
     (void)mailbox_post(leases->spec.mail, leases);
 }
 
+/* From before the claim: the log is read from a place that may lie behind it, and an attempt's number
+ * is claimed once. */
+static bool older(const struct turn_record *state, const struct lease_item *item)
+{
+    return state->attempt < item->attempt ||
+           (state->attempt == item->attempt && state->state == TURN_queued);
+}
+
 static void read_record(struct leases *leases, const struct log_record *record)
 {
     struct turn_record state;
@@ -43,8 +51,9 @@ static void read_record(struct leases *leases, const struct log_record *record)
     bool current = false;
     if (record->value != NULL &&
         turn_record_parse(record->value, record->value_len, &state, NULL) == BATON_OK) {
-        current = state.state == TURN_running && state.attempt == item->attempt &&
-                  strcmp(state.lease_boot.s, item->boot.s) == 0;
+        current =
+            older(&state, item) || (state.state == TURN_running && state.attempt == item->attempt &&
+                                    strcmp(state.lease_boot.s, item->boot.s) == 0);
         turn_record_done(&state);
     }
     if (!current) {
@@ -66,14 +75,14 @@ static bool wanted(const struct leases *leases, int32_t partition)
 void lease_follow_all(struct leases *leases)
 {
     struct log_batch batch = {0};
-    for (int32_t p = 0; p < LOG_PARTITIONS_MAX; p++) {
+    baton_code rc = BATON_OK;
+    for (int32_t p = 0; rc == BATON_OK && p < LOG_PARTITIONS_MAX && !leases->stop; p++) {
         struct follow *follow = &leases->follows[p];
         if (!wanted(leases, p)) {
             log_reader_close(follow->reader);
             *follow = (struct follow){0};
             continue;
         }
-        baton_code rc = BATON_OK;
         struct log_reader *reader = follow->reader;
         const int64_t from = follow->from;
         pthread_mutex_unlock(&leases->lock);

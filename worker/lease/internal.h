@@ -54,6 +54,7 @@ struct leases {
     const struct engine *engine; /* whose thread is watched, or NULL */
     struct held *running;        /* what runs in partitions that are ours */
     size_t n_running;
+    bool unanswered;   /* the log did not take the newest renewals and reports */
     bool silence_told; /* the silence has lasted for so long that the partitions count as lost */
     int64_t seq;       /* of the newest renewal: it rises over items that go and come back */
     struct settled *settled;

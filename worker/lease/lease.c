@@ -97,8 +97,11 @@ static void *leases_main(void *arg)
         leases->begun++;
         lease_watch_engine(leases);
         lease_send_all(leases);
-        lease_follow_all(leases);
         kill_expired(leases);
+        if (!leases->unanswered) { /* else reading would only wait, and hold up the kills */
+            lease_follow_all(leases);
+            kill_expired(leases);
+        }
         leases->round = leases->begun;
         pthread_cond_broadcast(&leases->done);
         const struct timespec until = next_round(leases);
@@ -274,6 +277,14 @@ bool leases_take(struct leases *leases, struct turn_id *ret_turn, int *ret_attem
     }
     pthread_mutex_unlock(&leases->lock);
     return any;
+}
+
+bool leases_unanswered(struct leases *leases)
+{
+    pthread_mutex_lock(&leases->lock);
+    const bool unanswered = leases->unanswered;
+    pthread_mutex_unlock(&leases->lock);
+    return unanswered;
 }
 
 size_t leases_count(struct leases *leases)

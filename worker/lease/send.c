@@ -101,6 +101,7 @@ void lease_send_all(struct leases *leases)
     size_t n = leases->n_items;
     const int64_t timeout_ms = publish_time_ms(leases);
     if (n == 0) {
+        leases->unanswered = false;
         return;
     }
     struct outgoing *out = calloc(n + 1, sizeof(*out));
@@ -136,6 +137,7 @@ void lease_send_all(struct leases *leases)
         }
         buf_done(&out[i].value);
     }
+    leases->unanswered = rc != BATON_OK;
     if (rc != BATON_OK) {
         diag_limited(&leases->limit, DIAG_warn, "lease.not_renewed", D_CODE("code", rc),
                      D_TEXT("error", err.text), D_INT("attempts", (int64_t)n));

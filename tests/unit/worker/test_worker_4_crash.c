@@ -157,6 +157,28 @@ static void test_row_4_on_another_worker_the_fact_is_reported(void **state)
     assert_int_equal(calls_of(host, id.s, 0), 1);
 }
 
+/* The same for an attempt that has others behind it: what the turn log says of those is older news. */
+static void test_row_4_a_second_attempt_is_reported_too(void **state)
+{
+    struct host *host = *state;
+    const char *const slow[] = {"lease_grace=5s", "lease=10s"};
+    const struct sending sending = {
+        .role = ROLE_reviewer, .plan = "unavailable,approve", .partition = 2};
+    host_configure(host, slow, 2);
+    struct turn_id id = send_turn_as(host, &sending);
+    worker_start_as(host, "w1", "log.before_commit:kill:5", false);
+    worker_wait_killed(host, "w1");
+    struct turn_id other = send_turn(host, ROLE_reviewer, "approve");
+    worker_start(host, "w2");
+    wait_for(host, other.s, TURN_completed, 1); /* w2 owns both partitions now */
+    worker_start(host, "w1");
+    wait_for(host, id.s, TURN_completed, 2);
+    wait_stored(host, "w1", "SELECT count(*) FROM recorded_end", "0");
+    worker_stop(host, "w1");
+    worker_stop(host, "w2");
+    assert_int_equal(calls_of(host, id.s, 0), 2);
+}
+
 /* It comes too late: kept as late, shown, never applied (rule 21). */
 static void test_row_4_a_report_that_comes_too_late(void **state)
 {
@@ -294,6 +316,7 @@ int main(void)
         HOST_TEST(test_row_4_recorded_and_not_in_the_log),
         HOST_TEST(test_row_4_a_recorded_failure_is_settled_as_one),
         HOST_TEST(test_row_4_on_another_worker_the_fact_is_reported),
+        HOST_TEST(test_row_4_a_second_attempt_is_reported_too),
         HOST_TEST(test_row_4_a_report_that_comes_too_late),
         HOST_TEST(test_row_5_in_the_log_and_not_in_the_store),
         HOST_TEST(test_row_5_on_another_worker),
