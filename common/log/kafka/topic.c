@@ -332,6 +332,45 @@ static baton_code write_settings(struct kafka_log *log, rd_kafka_ConfigResource_
     return rc;
 }
 
+static bool all_written(const struct log_topic *topic, int32_t copies,
+                        const rd_kafka_ConfigEntry_t **entries, size_t count)
+{
+    struct topic_setting settings[TOPIC_SETTINGS_MAX];
+    size_t n = topic_settings_wanted(topic, copies, settings);
+    size_t same = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *value = rd_kafka_ConfigEntry_value(entries[i]);
+        for (size_t k = 0; value != NULL && k < n; k++) {
+            same += strcmp(rd_kafka_ConfigEntry_name(entries[i]), settings[k].name) == 0 &&
+                            strcmp(value, settings[k].value) == 0
+                        ? 1
+                        : 0;
+        }
+    }
+    return same == n;
+}
+
+/* The brokers answer before they know of it themselves. They have it, so nothing fails here. */
+static void await_written(struct kafka_log *log, const struct log_topic *topic, int32_t copies)
+{
+    const int64_t end_ms = mono_now().v + ASK_TIMEOUT_MS;
+    bool written = false;
+    while (!written && mono_now().v < end_ms) {
+        rd_kafka_event_t *event = NULL;
+        const rd_kafka_ConfigEntry_t **entries = NULL;
+        size_t count = 0;
+        if (topic_entries(log, topic->name, ASK_TIMEOUT_MS, &event, &entries, &count, NULL) !=
+            BATON_OK) {
+            return;
+        }
+        written = all_written(topic, copies, entries, count);
+        rd_kafka_event_destroy(event);
+        if (!written) {
+            nanosleep(&(struct timespec){0, KNOWN_PAUSE_MS * 1000000}, NULL);
+        }
+    }
+}
+
 baton_code kafka_topic_alter(struct log *base, const struct log_topic *topic,
                              struct baton_error *err)
 {
@@ -356,6 +395,9 @@ baton_code kafka_topic_alter(struct log *base, const struct log_topic *topic,
         rd_kafka_event_destroy(event);
         rc = write_settings(log, resource, topic->name, err);
         rd_kafka_ConfigResource_destroy(resource);
+        if (rc == BATON_OK) {
+            await_written(log, topic, found.copies);
+        }
         kafka_topic_forget(log, topic->name);
     }
     return rc;
