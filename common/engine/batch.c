@@ -210,6 +210,7 @@ static enum engine_result judge_commit(struct engine *engine, const struct log_r
     case LOG_VERDICT_committed:
         keep_offsets(engine, records);
         intake_committed(engine);
+        engine->gap_until_ns = mono_ns() + log_commit_gap_ms(engine->spec.log) * 1000000;
         engine->pause_ms = 0;
         metric_add(METRIC_log_commits, 1);
         return ENGINE_COMMITTED;

@@ -115,6 +115,17 @@ static baton_code forgive(struct engine *engine, baton_code rc, const struct bat
     return rc;
 }
 
+/* A transaction right behind the last one would cost more than this wait, and what comes meanwhile
+ * goes with it. Executors of the last one are started by now. */
+static void gather(struct engine *engine)
+{
+    const int64_t left_ns = engine->gap_until_ns - mono_ns();
+    if (!engine->gathered && left_ns > 0) {
+        (void)poll(NULL, 0, (int)((left_ns + 999999) / 1000000));
+    }
+    engine->gathered = true;
+}
+
 /* Is there something for a round? Fetches ahead as much as the caller could take last time. */
 static baton_code look_for_work(struct engine *engine, struct mono_ms until, bool *ret_work,
                                 struct baton_error *err)
@@ -122,7 +133,9 @@ static baton_code look_for_work(struct engine *engine, struct mono_ms until, boo
     bool control = false;
     bool records = false;
     baton_code rc = intake_fetch(engine, ENGINE_CONTROL_INPUT, FETCH_RECORDS_MAX, &control, err);
-    if (rc == BATON_OK && !engine->stopping && engine->capacity > 0) {
+    const bool later =
+        engine->work && mono_ns() < engine->gap_until_ns; /* when they are gathered */
+    if (rc == BATON_OK && !engine->stopping && engine->capacity > 0 && !later) {
         rc = intake_fetch(engine, ENGINE_INPUT, engine->capacity, &records, err);
     }
     struct mono_ms now = mono_now();
@@ -141,6 +154,7 @@ static void begin_round(struct engine *engine, struct engine_event *ret_event)
     engine->work = false;
     engine->postponed = false;
     engine->given = 0;
+    engine->gathered = false;
     engine->phase = PHASE_control;
     ret_event->kind = ENGINE_tick;
 }
@@ -151,6 +165,7 @@ static baton_code next_in_round(struct engine *engine, struct engine_event *ret_
     bool any = false;
     intake_settle_event(engine);
     if (engine->phase == PHASE_control) {
+        gather(engine);
         if (intake_give(engine, ENGINE_CONTROL_INPUT, ret_event)) {
             return BATON_OK;
         }

@@ -102,6 +102,8 @@ struct engine {
     struct mono_ms patience;              /* what was not taken is not given again before */
     struct mono_ms fenced_at[FENCES_MAX]; /* the last times, in a ring */
     size_t n_fenced;
+    int64_t gap_until_ns;       /* a transaction before then costs more than waiting for it */
+    bool gathered;              /* in this round it was waited for */
     struct mono_ms pause_until; /* the log could not be reached */
     int64_t pause_ms;
     struct mono_ms eof_since; /* 0: nothing waits */

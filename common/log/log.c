@@ -71,6 +71,11 @@ bool log_replaces_keys(const struct log *log)
     return log->ops->replaces_keys;
 }
 
+int64_t log_commit_gap_ms(const struct log *log)
+{
+    return log->ops->commit_gap_ms;
+}
+
 const char *log_cluster(const struct log *log)
 {
     return log->ops->cluster(log);

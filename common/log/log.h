@@ -94,6 +94,9 @@ baton_code log_create(const struct config *config, struct baton_error *err);
 const char *log_driver(const struct log *log);
 /* Does a compacted topic hold one record of a key at any time, or older ones for a while, too? */
 bool log_replaces_keys(const struct log *log);
+/* A transaction that a member begins sooner after its last one costs more than this wait: what comes
+ * meanwhile is better gathered for it. 0: it costs no more. */
+int64_t log_commit_gap_ms(const struct log *log);
 /* Identity of the cluster (local: of the file), so that a checkpoint of another one is recognised.
  */
 const char *log_cluster(const struct log *log);

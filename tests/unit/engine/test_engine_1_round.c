@@ -307,6 +307,30 @@ static void test_rule_30_trim_deletes_only_what_was_taken(void **state)
     driven_close(&d);
 }
 
+/* Where a transaction right behind another is dear, it waits; what is due before it does not. */
+static void test_transactions_keep_their_distance(void **state)
+{
+    struct rig *rig = *state;
+    struct driven d;
+    driven_open(&d, rig, "w1");
+    driven_ready(&d);
+    d.write = true;
+    spy.ops.commit_gap_ms = 1000;
+    d.trace[0] = '\0';
+    rig_publish(rig, "in", 0, "a", "v");
+    driven_until(&d, '+', 1);
+    const int64_t first = mono_now().v;
+    rig_publish(rig, "in", 0, "b", "v");
+    assert_int_equal(driven_step(&d, 5000), ENGINE_tick);
+    assert_true(mono_now().v - first < 500); /* executors start at once */
+    rig_publish(rig, "in", 1, "c", "v");
+    d.trace[0] = '\0';
+    driven_until(&d, '+', 1);
+    assert_true(mono_now().v - first >= 999);
+    assert_int_equal(strlen(d.seen), strlen("a b c")); /* gathered meanwhile: one transaction */
+    driven_close(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +347,7 @@ int main(void)
         RIG_TEST(test_an_end_is_committed_when_idle),
         RIG_TEST(test_mail_and_wake_are_given),
         RIG_TEST(test_the_caller_may_ask_for_a_round),
+        RIG_TEST(test_transactions_keep_their_distance),
         RIG_TEST(test_rule_30_trim_deletes_only_what_was_taken),
     };
     return cmocka_run_group_tests_name("engine: rounds", tests, NULL, NULL);
