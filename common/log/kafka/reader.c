@@ -272,15 +272,18 @@ baton_code kafka_reader_next(struct log_reader *base, size_t max, int64_t timeou
 {
     struct kafka_reader *reader = (struct kafka_reader *)base;
     const int64_t end_ms = mono_now().v + timeout_ms;
+    /* A marker that ends a transaction is passed, too: who reads up to an offset waits for that. */
+    const int64_t begun_at = reader->pos;
     if (!batch_begin(batch, reader->name, reader->partition)) {
         return baton_fail(err, BATON_E_no_memory, "topic %s: out of memory", reader->name);
     }
     baton_code rc = bring(reader, max, timeout_ms > 0, batch, err);
-    if (rc == BATON_OK && batch->count == 0 && timeout_ms > 0 &&
+    if (rc == BATON_OK && batch->count == 0 && reader->pos == begun_at && timeout_ms > 0 &&
         (rc = seat_take(reader, &reader->wait, true, err)) == BATON_OK) {
         rc = seat_start(reader, &reader->wait, err);
     }
-    while (rc == BATON_OK && batch->count == 0 && mono_now().v < end_ms) {
+    while (rc == BATON_OK && batch->count == 0 && reader->pos == begun_at &&
+           mono_now().v < end_ms) {
         int64_t rest_ms = end_ms - mono_now().v;
         rc = drain(reader, &reader->wait, max, rest_ms < WAIT_SLICE_MS ? rest_ms : WAIT_SLICE_MS,
                    batch, err);
