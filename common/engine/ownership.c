@@ -194,6 +194,9 @@ static baton_code learn_offsets(struct engine *engine, struct baton_error *err)
             int64_t at = offsets[input][i] < low ? low : offsets[input][i];
             part->feeds[input].committed = at;
             part->feeds[input].taken = at;
+            if (input == ENGINE_CONTROL_INPUT && rc == BATON_OK) {
+                part->heard = at >= high; /* nothing was said meanwhile */
+            }
         }
         if (rc == BATON_OK) {
             rc = log_watermarks(engine->spec.log, engine->spec.state, numbers[i], &part->low,
