@@ -108,7 +108,11 @@ def test_two_workers_one_is_killed(host):
     host.plan(default=[{"sleep": 0.3}])
     first, second = host.worker("alpha", "w1"), host.worker("alpha", "w2")
     wait_until(lambda: all(name in host.run("services", "--json").out for name in ("w1", "w2")), what="both workers")
-    turns = [host.published("alpha", ("owner", "reviewer", "arbiter")[n % 3], f"t-{n}") for n in range(30)]
+    signer, roles = host.key(host.identity), ("owner", "reviewer", "arbiter")
+    records = [host.handoff(host.turn(role=roles[n % 3], task=f"t-{n}"), signer=signer) for n in range(30)]
+    for record in records:  # all at once, or the first are over before the last are there
+        host.log.append(record)
+    turns = [record.key.decode() for record in records]
 
     def both_run():
         running = {}
