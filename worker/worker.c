@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define IDLE_MS 60000
+#define SOON_MS 2000
 #define SPIN_MS 20 /* between two ticks that had nothing to do but something due */
 
 static void done(struct worker *w)
@@ -125,6 +126,8 @@ static baton_code handle(struct worker *w, const struct engine_event *event,
         break;
     case ENGINE_assigned:
         rc = restored(w, restore_end(w, event->partition, err), err);
+        /* What the last owner had taken is trimmed soon, and not before what waits. */
+        w->housekeeping.v = mono_now().v + SOON_MS;
         break;
     case ENGINE_moved:
         round_moved(w, event);

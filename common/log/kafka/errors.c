@@ -188,12 +188,14 @@ static baton_code fail_right(struct baton_error *err, const struct kafka_log *lo
         }
     }
     kind = kind_of(cause, kind);
+    const bool brought = right != NULL && strcmp(right, "Describe") == 0;
     return baton_fail(err, BATON_E_not_permitted,
-                      "%s%s%s: %s lacks the right %s%s%s on %s%s%s; `baton topics plan --acl` "
+                      "%s%s%s: %s lacks the right %s%s%s%s on %s%s%s; `baton topics plan --acl` "
                       "prints the rights that are needed",
                       tried, on != NULL ? " " : "", on != NULL ? on : "", kafka_principal(log),
                       right != NULL ? "'" : "", right != NULL ? right : "that this needs",
-                      right != NULL ? "'" : "", kind, on != NULL ? " " : "", on != NULL ? on : "");
+                      right != NULL ? "'" : "", brought ? " (which Read and Write bring)" : "",
+                      kind, on != NULL ? " " : "", on != NULL ? on : "");
 }
 
 /* What is said of the brokers, not of what was tried on. */
