@@ -107,7 +107,7 @@ void open_loop(struct loop *loop)
                                        {"auto.offset.reset", "earliest"},
                                        {"isolation.level", "read_committed"},
                                        {"partition.assignment.strategy", "range"},
-                                       {"queued.max.messages.kbytes", "4096"},
+                                       {"queued.max.messages.kbytes", "65536"},
                                        {"fetch.wait.max.ms", "500"},
                                        {NULL, NULL}};
     const char *const producer[][2] = {{"transactional.id", loop->group},
