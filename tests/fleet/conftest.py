@@ -38,8 +38,13 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize("driver", drivers or ["none"])
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(config, items):
-    """A test for which no driver is left is left out, not skipped."""
+    """A test for which no driver is left is left out, not skipped; a table may be shorter on Kafka."""
+    for item in items:
+        few = item.get_closest_marker("few_on_kafka")
+        if few and item.callspec.params["driver"] == "kafka" and item.callspec.params[few.args[0]] not in few.args[1:]:
+            item.add_marker("long")
     out = [item for item in items if hasattr(item, "callspec") and item.callspec.params.get("driver") == "none"]
     if out:
         config.hook.pytest_deselected(items=out)
@@ -53,6 +58,7 @@ def pytest_unconfigure():
 def pytest_configure(config):
     config.addinivalue_line("markers", "drivers(name…): the log drivers that the test is about (default: both)")
     config.addinivalue_line("markers", "core: on Kafka under sanitizers, too")
+    config.addinivalue_line("markers", "few_on_kafka(name, value…): with other values of that parameter it is long on Kafka")
     config.addinivalue_line("markers", "long: runs with tests/run --all only")
     config.addinivalue_line("markers", "heavy: not repeated under sanitizers")
     config.addinivalue_line("markers", "seconds(n): may take so long")

@@ -321,6 +321,7 @@ def fault_points():
         return re.findall(r"FAULT\(\w+,\s*\"([\w.]+)\"", file.read())
 
 
+@pytest.mark.few_on_kafka("action", "kill:1", "fail:1")
 @pytest.mark.parametrize("action", ["kill:1", "kill:2", "kill:3", "fail:1", "fail:2"])
 @pytest.mark.parametrize("point", fault_points())
 def test_broken_at_every_fault_point(host, point, action):
