@@ -23,7 +23,7 @@ TEST_SECONDS = 120
 
 
 def pytest_addoption(parser):
-    parser.addoption("--logs", choices=["both", "local", "kafka", "core"], default="local", help="which log drivers")
+    parser.addoption("--logs", choices=["both", "local", "kafka", "core"], default="both", help="which log drivers")
 
 
 def pytest_generate_tests(metafunc):
