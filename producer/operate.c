@@ -6,6 +6,7 @@
 #include "producer/operate.h"
 
 #include "common/base/text.h"
+#include "common/record/headers.h"
 #include "topics/catalogue.h"
 #include "topics/scan.h"
 #include "topics/service_view.h"
@@ -48,7 +49,7 @@ static baton_code send(struct session *session, const struct control *control, c
         BATON_OK) {
         goto out;
     }
-    const struct log_header header = {"baton-sig", proof.s, strlen(proof.s)};
+    const struct log_header header = {HEADER_SIG, proof.s, strlen(proof.s)};
     for (size_t i = 0; i < count; i++) {
         records[i] = (struct log_record){
             .topic = topic,

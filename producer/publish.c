@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/text.h"
+#include "common/record/headers.h"
 #include "topics/catalogue.h"
 #include "topics/outcomes.h"
 
@@ -193,12 +194,13 @@ static baton_code put(struct publisher *publisher, const struct turn *turn, cons
         return rc;
     }
     if (proof.s[0] != '\0') {
-        headers[n++] = (struct log_header){"baton-sig", proof.s, strlen(proof.s)};
+        headers[n++] = (struct log_header){HEADER_SIG, proof.s, strlen(proof.s)};
     }
-    headers[n++] =
-        (struct log_header){"traceparent", published->traceparent, strlen(published->traceparent)};
+    headers[n++] = (struct log_header){HEADER_TRACEPARENT, published->traceparent,
+                                       strlen(published->traceparent)};
     if (wait != PUBLISH_WAIT_none) {
-        headers[n++] = (struct log_header){"baton-wait", "claimed", strlen("claimed")};
+        headers[n++] =
+            (struct log_header){HEADER_WAIT, HEADER_WAIT_CLAIMED, strlen(HEADER_WAIT_CLAIMED)};
     }
     struct log_record record = {.topic = topic,
                                 .partition = LOG_PARTITION_BY_KEY,

@@ -4,6 +4,7 @@
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/record/headers.h"
 #include "common/record/json.h"
 #include "common/record/proof.h"
 #include "topics/catalogue.h"
@@ -12,8 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SIG_HEADER "baton-sig"
 
 struct outcome_watch {
     struct log *log;
@@ -98,7 +97,7 @@ static bool proven(const struct outcome_watch *watch, const struct log_record *r
     const char *signature;
     const struct log_header *header = NULL;
     for (size_t i = 0; i < record->n_headers; i++) {
-        if (strcmp(record->headers[i].name, SIG_HEADER) == 0) {
+        if (strcmp(record->headers[i].name, HEADER_SIG) == 0) {
             if (header != NULL) {
                 return false;
             }

@@ -12,6 +12,7 @@
 #include "common/base/metrics.h"
 #include "common/base/text.h"
 #include "common/record/dead_letter.h"
+#include "common/record/headers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,13 +154,13 @@ void dead_letter_parked(struct worker *w, const struct turn_record *record,
 
     BATON_PRE(record->handoff != NULL);
     if (record->signature != NULL) {
-        add_header(&letter, "baton-sig", record->signature, strlen(record->signature));
+        add_header(&letter, HEADER_SIG, record->signature, strlen(record->signature));
     }
     for (size_t i = 0; i < record->n_passes; i++) {
-        add_header(&letter, "baton-pass", record->passes[i], strlen(record->passes[i]));
+        add_header(&letter, HEADER_PASS, record->passes[i], strlen(record->passes[i]));
     }
     if (record->traceparent != NULL) {
-        add_header(&letter, "traceparent", record->traceparent, strlen(record->traceparent));
+        add_header(&letter, HEADER_TRACEPARENT, record->traceparent, strlen(record->traceparent));
     }
     add_context(w, &letter, source, w->names[TOPIC_handoff].s, record->code,
                 newest != NULL && newest->note != NULL ? newest->note : "");

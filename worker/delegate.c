@@ -7,8 +7,8 @@
  */
 #include "worker/internal.h"
 
-#include "common/base/array.h"
 #include "common/base/check.h"
+#include "common/record/headers.h"
 #include "common/record/pass.h"
 
 #include <stdio.h>
@@ -255,23 +255,24 @@ static void put(struct worker *w, const struct turn_record *record, const char *
     BATON_PRE(record->handoff != NULL && record->n_passes < PASSES_MAX);
     if (record->signature != NULL) {
         headers[n++] =
-            (struct log_header){"baton-sig", record->signature, strlen(record->signature)};
+            (struct log_header){HEADER_SIG, record->signature, strlen(record->signature)};
     }
     for (size_t i = 0; i < record->n_passes; i++) {
         headers[n++] =
-            (struct log_header){"baton-pass", record->passes[i], strlen(record->passes[i])};
+            (struct log_header){HEADER_PASS, record->passes[i], strlen(record->passes[i])};
     }
-    headers[n++] = (struct log_header){"baton-pass", pass, strlen(pass)};
+    headers[n++] = (struct log_header){HEADER_PASS, pass, strlen(pass)};
     if (record->traceparent != NULL) {
-        headers[n++] =
-            (struct log_header){"traceparent", record->traceparent, strlen(record->traceparent)};
+        headers[n++] = (struct log_header){HEADER_TRACEPARENT, record->traceparent,
+                                           strlen(record->traceparent)};
     }
     if (record->wait && !claimed) {
-        headers[n++] = (struct log_header){"baton-wait", "claimed", strlen("claimed")};
+        headers[n++] =
+            (struct log_header){HEADER_WAIT, HEADER_WAIT_CLAIMED, strlen(HEADER_WAIT_CLAIMED)};
     }
     attempts_write(record, &history);
     BATON_INVARIANT(buf_ok(&history));
-    headers[n++] = (struct log_header){"baton-attempts", history.data, history.len};
+    headers[n++] = (struct log_header){HEADER_ATTEMPTS, history.data, history.len};
     const struct log_record out = {
         .topic = topic.s,
         .partition = LOG_PARTITION_BY_KEY,

@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/metrics.h"
 #include "common/engine/verify.h"
+#include "common/record/headers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,14 +91,14 @@ void tell_all(struct worker *w)
         BATON_INVARIANT(buf_ok(&telling->value));
         if (telling->is_signed) {
             headers[n++] =
-                (struct log_header){"baton-sig", telling->proof.s, strlen(telling->proof.s)};
+                (struct log_header){HEADER_SIG, telling->proof.s, strlen(telling->proof.s)};
         }
         for (size_t k = 0; k < telling->n_passes && k < PASSES_MAX; k++) {
             headers[n++] =
-                (struct log_header){"baton-pass", telling->passes[k], strlen(telling->passes[k])};
+                (struct log_header){HEADER_PASS, telling->passes[k], strlen(telling->passes[k])};
         }
         if (telling->traceparent != NULL) {
-            headers[n++] = (struct log_header){"traceparent", telling->traceparent,
+            headers[n++] = (struct log_header){HEADER_TRACEPARENT, telling->traceparent,
                                                strlen(telling->traceparent)};
         }
         const struct log_record record = {

@@ -94,7 +94,7 @@ baton_code headers_read(const struct log_record *record, bool required, bool may
         } else if (strcmp(name, HEADER_PASS) == 0 && may_pass) {
             rc = take_pass(&h.proofs, text, required, err);
         } else if (strcmp(name, HEADER_WAIT) == 0) {
-            h.wait_claimed = text.at != NULL && text_is(text, "claimed");
+            h.wait_claimed = text.at != NULL && text_is(text, HEADER_WAIT_CLAIMED);
         } else if (strcmp(name, HEADER_ATTEMPTS) == 0) {
             if (text.at != NULL && text.len <= HEADER_HISTORY_MAX &&
                 memchr(text.at, '\0', text.len) == NULL) {

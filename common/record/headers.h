@@ -19,6 +19,7 @@
 #define HEADER_SIG "baton-sig"
 #define HEADER_PASS "baton-pass"
 #define HEADER_WAIT "baton-wait"
+#define HEADER_WAIT_CLAIMED "claimed" /* its only value */
 #define HEADER_ATTEMPTS "baton-attempts"
 #define HEADER_CODE "baton-code"
 #define HEADER_CLASS "baton-class"

@@ -5,6 +5,7 @@
 #include "worker/bench/bench.h"
 
 #include "common/base/clock.h"
+#include "common/record/headers.h"
 #include "common/record/keys.h"
 #include "common/record/turn.h"
 #include "producer/identity.h"
@@ -213,7 +214,7 @@ static baton_code add_turn(struct backlog *backlog, size_t at, int64_t number,
         rc = identity_prove(&backlog->identity, PROOF_turn, turn->id.s, &turn->digest,
                             &backlog->proofs[at], err);
         backlog->headers[at] =
-            (struct log_header){"baton-sig", backlog->proofs[at].s, strlen(backlog->proofs[at].s)};
+            (struct log_header){HEADER_SIG, backlog->proofs[at].s, strlen(backlog->proofs[at].s)};
         backlog->records[at] = (struct log_record){
             .topic = backlog->topic.s,
             .partition = LOG_PARTITION_BY_KEY,

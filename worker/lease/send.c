@@ -7,6 +7,7 @@
 #include "worker/lease/internal.h"
 
 #include "common/base/check.h"
+#include "common/record/headers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static void encode(struct leases *leases, struct lease_item *item, struct outgoi
         struct digest digest = digest_of(out->value.data, out->value.len);
         if (signer_sign(leases->spec.signer, leases->spec.fleet, PROOF_control, item->turn.s,
                         strlen(item->turn.s), NULL, &digest, &out->proof, NULL) == BATON_OK) {
-            out->header = (struct log_header){"baton-sig", out->proof.s, strlen(out->proof.s)};
+            out->header = (struct log_header){HEADER_SIG, out->proof.s, strlen(out->proof.s)};
         }
     }
 }
