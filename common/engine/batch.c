@@ -240,6 +240,14 @@ static enum engine_result judge_commit(struct engine *engine, const struct log_r
     check_failed("verdict", "of a commit", __FILE__, __LINE__);
 }
 
+/* What helpers judged meanwhile is judged to its end. */
+static void judged_ahead(struct engine *engine, bool ahead)
+{
+    if (ahead) {
+        verify_end(engine->verify);
+    }
+}
+
 baton_code batch_commit(struct engine *engine, enum engine_result *ret_result, int64_t *ret_culprit,
                         struct baton_error *err)
 {
@@ -247,12 +255,15 @@ baton_code batch_commit(struct engine *engine, enum engine_result *ret_result, i
     struct log_commit_result result = {LOG_VERDICT_unknown, BATON_E_unexpected, -1};
     struct baton_error local;
     struct baton_error *why = err != NULL ? err : &local;
-    size_t n_offsets = list_offsets(engine, offsets);
     baton_code rc = BATON_OK;
 
     *ret_culprit = -1;
     why->text[0] = '\0';
+    struct judging judging;
+    const bool ahead = batch_any(engine) && intake_ahead(engine, &judging);
+    const size_t n_offsets = list_offsets(engine, offsets); /* an end may have been found ahead */
     if (engine->n_puts == 0 && n_offsets == 0) {
+        judged_ahead(engine, ahead);
         engine->committed = true;
         engine->n_offsets = 0;
         *ret_result = ENGINE_COMMITTED;
@@ -260,6 +271,7 @@ baton_code batch_commit(struct engine *engine, enum engine_result *ret_result, i
     }
     struct log_record *records = malloc((engine->n_puts + 1) * sizeof(*records));
     if (records == NULL) {
+        judged_ahead(engine, ahead);
         return baton_fail(err, BATON_E_no_memory, "out of memory for a batch");
     }
     for (size_t i = 0; i < engine->n_puts; i++) {
@@ -272,6 +284,7 @@ baton_code batch_commit(struct engine *engine, enum engine_result *ret_result, i
             break; /* an unknown outcome is asked again by the same call */
         }
     }
+    judged_ahead(engine, ahead);
     if (rc == BATON_OK && result.verdict == LOG_VERDICT_fenced && fenced_too_often(engine)) {
         rc = baton_fail(err, BATON_E_twin,
                         "worker %s of group %s was fenced %d times within a minute: another "

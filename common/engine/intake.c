@@ -13,12 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct judging {
-    const struct receiver *receiver;
-    struct feed *feed;
-    int input;
-};
-
 static void judge(void *arg, size_t index)
 {
     struct judging *judging = arg;
@@ -48,8 +42,9 @@ static void feed_empty(struct feed *feed)
     feed->safe = 0;
 }
 
-static baton_code fetch_feed(struct engine *engine, int32_t number, int input, size_t max,
-                             struct baton_error *err)
+/* Reads what is there; nothing of it is judged. */
+static baton_code read_feed(struct engine *engine, int32_t number, int input, size_t max,
+                            struct baton_error *err)
 {
     struct feed *feed = &engine->parts[number].feeds[input];
 
@@ -78,9 +73,19 @@ static baton_code fetch_feed(struct engine *engine, int32_t number, int input, s
         feed->batch.count = 0;
         return baton_fail(err, BATON_E_no_memory, "out of memory for %zu records", max);
     }
-    struct judging judging = {&engine->spec.receiver, feed, input};
-    verify_run(engine->verify, feed->batch.count, judge, &judging);
     return BATON_OK;
+}
+
+static baton_code fetch_feed(struct engine *engine, int32_t number, int input, size_t max,
+                             struct baton_error *err)
+{
+    struct feed *feed = &engine->parts[number].feeds[input];
+    struct judging judging = {&engine->spec.receiver, feed, input};
+    baton_code rc = read_feed(engine, number, input, max, err);
+    if (rc == BATON_OK) {
+        verify_run(engine->verify, feed->batch.count, judge, &judging);
+    }
+    return rc;
 }
 
 static bool feed_fetchable(const struct feed *feed)
@@ -124,6 +129,38 @@ baton_code intake_fetch(struct engine *engine, int input, size_t wanted, bool *r
         }
     }
     return BATON_OK;
+}
+
+/*
+ * While a transaction waits for the log, helpers judge the chunk that the next round begins with. Only
+ * of a backlog: where a partition was last read to its end, what comes meanwhile is better read later
+ * and taken at once. False: nothing was begun.
+ */
+bool intake_ahead(struct engine *engine, struct judging *ret_judging)
+{
+    const int32_t partitions = engine->spec.receiver.partitions;
+    if (!verify_helped(engine->verify) || engine->stopping || engine->capacity == 0) {
+        return false;
+    }
+    for (int32_t i = 0; i < partitions; i++) {
+        const int32_t number = (engine->next_part + i) % partitions;
+        struct part *part = &engine->parts[number];
+        struct feed *feed = &part->feeds[ENGINE_INPUT];
+        if (part->state != PART_owned || held_back(part, ENGINE_INPUT) || feed->at_end ||
+            !feed_fetchable(feed)) {
+            continue;
+        }
+        const size_t max =
+            engine->capacity < FETCH_RECORDS_MAX ? engine->capacity : FETCH_RECORDS_MAX;
+        /* What cannot be read now is said by the next round. */
+        if (read_feed(engine, number, ENGINE_INPUT, max, NULL) != BATON_OK) {
+            return false;
+        }
+        *ret_judging = (struct judging){&engine->spec.receiver, feed, ENGINE_INPUT};
+        return feed->batch.count > 0 &&
+               verify_begin(engine->verify, feed->batch.count, judge, ret_judging);
+    }
+    return false;
 }
 
 /* Gives the next buffered record of an input as an event; false if there is none for this round. */

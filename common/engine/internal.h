@@ -120,7 +120,15 @@ baton_code ownership_restore(struct engine *engine, struct engine_event *ret_eve
 void ownership_start_over(struct engine *engine);
 void part_clear(struct part *part);
 
+/* A chunk that is being judged. */
+struct judging {
+    const struct receiver *receiver;
+    struct feed *feed;
+    int input;
+};
+
 /* intake.c: what the inputs hold */
+bool intake_ahead(struct engine *engine, struct judging *ret_judging);
 baton_code intake_fetch(struct engine *engine, int input, size_t wanted, bool *ret_any,
                         struct baton_error *err);
 bool intake_give(struct engine *engine, int input, struct engine_event *ret_event);

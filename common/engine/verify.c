@@ -104,13 +104,15 @@ void verify_free(struct verify *verify)
     free(verify);
 }
 
-void verify_run(struct verify *verify, size_t count, verify_fn fn, void *arg)
+bool verify_helped(const struct verify *verify)
 {
-    if (verify->n_threads == 0 || count <= ALONE_MAX) {
-        for (size_t i = 0; i < count; i++) {
-            fn(arg, i);
-        }
-        return;
+    return verify->n_threads > 0;
+}
+
+bool verify_begin(struct verify *verify, size_t count, verify_fn fn, void *arg)
+{
+    if (verify->n_threads == 0) {
+        return false;
     }
     pthread_mutex_lock(&verify->lock);
     atomic_store(&verify->next, 0);
@@ -121,10 +123,26 @@ void verify_run(struct verify *verify, size_t count, verify_fn fn, void *arg)
     verify->round++;
     pthread_cond_broadcast(&verify->wake);
     pthread_mutex_unlock(&verify->lock);
-    work(verify, count, fn, arg);
+    return true;
+}
+
+void verify_end(struct verify *verify)
+{
+    work(verify, verify->count, verify->fn, verify->arg);
     pthread_mutex_lock(&verify->lock);
     while (verify->busy > 0) {
         pthread_cond_wait(&verify->done, &verify->lock);
     }
     pthread_mutex_unlock(&verify->lock);
+}
+
+void verify_run(struct verify *verify, size_t count, verify_fn fn, void *arg)
+{
+    if (count > ALONE_MAX && verify_begin(verify, count, fn, arg)) {
+        verify_end(verify);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        fn(arg, i);
+    }
 }

@@ -12,10 +12,14 @@ struct judged {
     struct trust *trust;
     struct signer *coordinator;
     struct driven d;
+    size_t capacity; /* of each round */
+    size_t ahead;    /* commits after which a whole chunk was read and judged already */
 };
 
 static void judged_open(struct judged *j, struct rig *rig, int threads)
 {
+    j->capacity = 1000;
+    j->ahead = 0;
     box_fleet(&j->box);
     j->trust = load_trust(&j->box);
     j->coordinator = load_signer(&j->box, "coordinator");
@@ -57,6 +61,14 @@ static struct turn_id send_turn(struct judged *j, const char *key, bool spoil)
     return id;
 }
 
+static void note_ahead(struct judged *j)
+{
+    for (size_t p = 0; p < PARTS; p++) {
+        const struct feed *feed = &j->d.engine->parts[p].feeds[ENGINE_INPUT];
+        j->ahead += feed->at == 0 && feed->batch.count > 0 ? 1 : 0;
+    }
+}
+
 /* Steps until a record is given; false: a round ended before. */
 static bool next_record(struct judged *j, struct engine_event *event)
 {
@@ -67,7 +79,7 @@ static bool next_record(struct judged *j, struct engine_event *event)
             engine_restore_from(j->d.engine, LOG_OFFSET_NONE);
             break;
         case ENGINE_tick:
-            engine_capacity(j->d.engine, 1000);
+            engine_capacity(j->d.engine, j->capacity);
             break;
         case ENGINE_record:
             return true;
@@ -75,6 +87,7 @@ static bool next_record(struct judged *j, struct engine_event *event)
             enum engine_result result;
             int64_t culprit;
             OK(engine_commit(j->d.engine, &result, &culprit, err));
+            note_ahead(j);
             break;
         }
         case ENGINE_none:
@@ -104,7 +117,7 @@ static void finish_round(struct judged *j)
     OK(engine_commit(j->d.engine, &result, &culprit, err));
 }
 
-static void judge_many(struct rig *rig, int threads)
+static size_t judge_many(struct rig *rig, int threads, size_t capacity)
 {
     struct judged j;
     struct engine_event event;
@@ -113,6 +126,7 @@ static void judge_many(struct rig *rig, int threads)
     int n_given[PARTS] = {0};
 
     judged_open(&j, rig, threads);
+    j.capacity = capacity;
     for (int i = 0; i < 40; i++) {
         char key[16];
         snprintf(key, sizeof(key), "k%d", i);
@@ -138,16 +152,28 @@ static void judge_many(struct rig *rig, int threads)
     }
     assert_int_equal(bad, 8);
     judged_close(&j);
+    return j.ahead;
 }
 
 static void test_judged_in_order_on_one_thread(void **state)
 {
-    judge_many(*state, 0);
+    (void)judge_many(*state, 0, 1000);
 }
 
 static void test_judged_in_order_on_three_threads(void **state)
 {
-    judge_many(*state, 2);
+    (void)judge_many(*state, 2, 1000);
+}
+
+/* Of a backlog helpers judge the next chunk while the commit waits for the log. */
+static void test_a_backlog_is_judged_while_the_commit_waits(void **state)
+{
+    assert_true(judge_many(*state, 2, 3) > 0);
+}
+
+static void test_without_helpers_nothing_is_read_ahead(void **state)
+{
+    assert_int_equal(judge_many(*state, 0, 3), 0);
 }
 
 /* A record that waits is judged anew when the trust changes: the same bytes, another answer. */
@@ -209,6 +235,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIG_TEST(test_judged_in_order_on_one_thread),
         RIG_TEST(test_judged_in_order_on_three_threads),
+        RIG_TEST(test_a_backlog_is_judged_while_the_commit_waits),
+        RIG_TEST(test_without_helpers_nothing_is_read_ahead),
         RIG_TEST(test_a_new_trust_judges_what_waits),
         RIG_TEST(test_a_dropped_batch_gives_whole_receipts_again),
     };
