@@ -471,6 +471,9 @@ baton_code kafka_member_committed(struct log_member *base, const int32_t *partit
     }
     rd_kafka_topic_partition_list_destroy(list);
     if (cause == RD_KAFKA_RESP_ERR__TIMED_OUT) {
+        if (member->producer != NULL && member->txn == TXN_none) {
+            producer_unhang(member);
+        }
         return baton_fail(err, BATON_E_timed_out,
                           "the committed offsets of group %s were not stable within %lld ms: a "
                           "transaction is open, or the brokers do not answer",

@@ -110,6 +110,12 @@ void queues_close(struct kafka_member *member);
  */
 baton_code producer_open(struct kafka_member *member, int64_t timeout_ms, struct baton_error *err);
 void producer_close(struct kafka_member *member, int64_t timeout_ms);
+/*
+ * Ends offsets of this producer that hang: sent to brokers that were going down, and kept there after
+ * their transaction had ended. The end of any later transaction of the same producer takes them away,
+ * so one is begun for the group's offsets and aborted. Between transactions.
+ */
+void producer_unhang(struct kafka_member *member);
 void producer_delivered(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque);
 /* Destroys a handle in a thread of its own and waits at most timeout_ms for it (KAFKA.md 2.3: it
  * can hang). The client of the handle must be kept when it says false. */

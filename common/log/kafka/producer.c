@@ -15,6 +15,7 @@
 
 #define RENEW_TIMEOUT_MS 10000
 #define INIT_STEP_MS 2000
+#define UNHANG_TIMEOUT_MS 2000
 #define INIT_PAUSE_MS 20
 #define TRANSACTION_TIMEOUT_MIN_MS 1000
 
@@ -223,6 +224,32 @@ void producer_close(struct kafka_member *member, int64_t timeout_ms)
     rd_kafka_poll(member->producer, 0);
     if (kafka_destroy_bounded(member->producer, timeout_ms)) {
         member->producer = NULL;
+    }
+}
+
+void producer_unhang(struct kafka_member *member)
+{
+    rd_kafka_error_t *error = rd_kafka_begin_transaction(member->producer);
+    if (error == NULL) {
+        rd_kafka_consumer_group_metadata_t *nobody =
+            rd_kafka_consumer_group_metadata_new(member->spec.group);
+        rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+        /* This offset is never committed. */
+        rd_kafka_topic_partition_list_add(list, member->spec.inputs[0], 0)->offset = 0;
+        error =
+            rd_kafka_send_offsets_to_transaction(member->producer, list, nobody, UNHANG_TIMEOUT_MS);
+        if (error != NULL) {
+            rd_kafka_error_destroy(error);
+        }
+        error = rd_kafka_abort_transaction(member->producer, UNHANG_TIMEOUT_MS);
+        rd_kafka_topic_partition_list_destroy(list);
+        rd_kafka_consumer_group_metadata_destroy(nobody);
+    }
+    diag_line(DIAG_info, "kafka.offsets_hang", D_TEXT("id", member->transactional_id),
+              D_TEXT("error", error != NULL ? rd_kafka_error_string(error) : NULL));
+    if (error != NULL) {
+        rd_kafka_error_destroy(error);
+        member->txn = TXN_broken;
     }
 }
 

@@ -1,0 +1,157 @@
+"""A real broker that is stopped, killed and away: nothing is lost, nothing done twice, and work goes on by itself."""
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from host import SLOW, wait_until
+from ownbroker import away, brokers_of_file, fresh, host, mine, once, troubles, waits_for  # noqa: F401 (fixtures)
+
+pytestmark = [pytest.mark.drivers("kafka"), pytest.mark.heavy]
+
+
+def load(host, count, first=0):
+    """Turns of every kind of ending: at once, after a while, after a failure."""
+    return [host.published("alpha", ("owner", "reviewer", "arbiter")[n % 3], f"t-{n}") for n in range(first, first + count)]
+
+
+def kinds(host):
+    host.plan(default=[{"sleep": 0.05}], tasks={
+        **{f"t-{n}": [{"class": "unavailable"}, {"sleep": 0.3}] for n in range(0, 200, 5)},
+        **{f"t-{n}": [{"sleep": 1.5}] for n in range(3, 200, 10)}})
+
+
+def quiet(worker, seconds):
+    """Each kind of line of trouble at most once in ten seconds (E: plain messages, no flood)."""
+    counts = {}
+    for one in troubles(worker):
+        kind = (one["event"], one.get("about"), one.get("error") if one["event"] == "kafka.trouble" else None)
+        counts[kind] = counts.get(kind, 0) + 1
+    for kind, count in counts.items():
+        bound = 2 + seconds / 5 if kind[0] not in ("lease.ran_out", "lease.killed") else 1000
+        assert count <= bound, f"{count} lines of {kind} in {seconds:.0f} s\n{worker.log[-6000:]}"
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_e12_stopped_or_killed_and_started_again(host, mine, how):
+    """E12, B01: in the middle of work; turns that nobody has taken wait, those that ran end once."""
+    kinds(host)
+    turns = load(host, 20)
+    worker = host.worker("alpha", "w1")
+    host.called(7, 60)
+    away(mine, 0, how)
+    turns += load(host, 3, 100)
+    once(host, turns)
+    assert worker.alive, worker.log
+
+
+@pytest.mark.long
+@pytest.mark.seconds(1200)
+def test_e12_stopped_and_killed_thirty_times(host, mine):
+    """E12, #3437: whatever the moment: no twin is seen where there is none, no attempt runs twice, nothing stalls."""
+    kinds(host)
+    worker, turns = host.worker("alpha", "w1"), []
+    for n in range(30):
+        turns += load(host, 6, 6 * n)
+        host.called(len(turns) - 3, 90)
+        away(mine, 0, "stop" if n % 2 else "kill")
+    once(host, turns, 120)
+    assert worker.alive, worker.log
+
+
+@pytest.mark.seconds(240)
+@pytest.mark.parametrize("seconds", [12, pytest.param(30, marks=pytest.mark.long)])
+def test_away_for_longer_than_session_and_lease(host, mine, seconds):
+    """E12: two workers; what is away and what it does is said in plain words, and it goes on by itself."""
+    kinds(host)
+    turns = load(host, 30)
+    workers = [host.worker("alpha", "w1"), host.worker("alpha", "w2")]
+    host.called(8, 60)
+    started = time.monotonic()
+    mine.stop()
+    time.sleep(seconds * SLOW)
+    mine.again()
+    gone = time.monotonic() - started
+    turns += load(host, 3, 100)
+    once(host, turns, 90)
+    for worker in workers:
+        assert worker.alive, worker.log
+        assert any(mine.brokers in str(one) for one in troubles(worker)), worker.log
+        quiet(worker, gone + 5)
+
+
+def test_b14_away_when_they_start(host, mine):
+    """B14: a worker waits and says for whom; a publisher, an operator and doctor end with 8 and say so; repeated, it is once."""
+    waiting = host.published("alpha", "owner", "t-0")
+    mine.stop()
+    worker, stopped = host.worker("alpha", "w1"), host.worker("beta", "w1")
+    said, = waits_for(worker, "worker.waits")[:1]
+    assert mine.brokers in said["error"] and "by itself" in said["meaning"], said
+    words = ("alpha", "reviewer", "t-1", "--key", "k-1")
+    for done in (host.publish(*words), host.publish(*words, "--wait", "--timeout", "2s"), host.run("turns", "list", "--json"),
+                 host.run("topics", "plan", "--json")):
+        done.refused("service_unavailable", 8)
+        assert mine.brokers in done.out and done.took < 15 * SLOW, done
+        assert '"kafka.' not in done.err, f"the error says it once, without lines of the client\n{done.err}"
+    doctor = host.run("doctor", "--json")
+    found = next(one for one in doctor.objects if one["check"] == "log")
+    assert doctor.status == 8 and found["code"] == "service_unavailable" and mine.brokers in found["text"], doctor
+    drained = host.worker("alpha", "w9", "--drain")
+    assert drained.wait(20) == 8 and mine.brokers in drained.log, "who wants to be done soon does not wait"
+    waits_for(stopped, "worker.waits")
+    stopped.process.send_signal(signal.SIGTERM)
+    assert stopped.wait(15) == 0, "told to stop while it waited"
+    assert worker.alive
+    mine.again()
+    turn = host.published(*words)
+    assert host.published(*words) == turn
+    once(host, [waiting, turn])
+    assert len(host.calls()) == 2
+
+
+def test_b01_a_stop_while_the_broker_is_away(host, mine):
+    """B01: who was idle and who was busy end in bounded time; the exit status says whether anything is unsettled."""
+    host.plan(default=[{"sleep": 0.05}], tasks={f"l-{n}": [{"hang": True}, {}] for n in range(4)})
+    busy, idle = host.worker("alpha", "w1"), host.worker("beta", "w1")
+    waits_for(idle, "worker.ready")
+    turns = load(host, 40)
+    turns += [host.published("alpha", "owner", f"l-{n}") for n in range(2)]
+    host.called(8)
+    mine.stop()
+    waits_for(busy, "kafka.trouble", "kafka.away")
+    began = time.monotonic()
+    for worker in (busy, idle):
+        worker.process.send_signal(signal.SIGTERM)
+    assert idle.wait(15) == 0, idle.log
+    # grace 5 s, session 1.5 s; the rest is what closing may take.
+    assert busy.wait(30) in (0, 8), busy.log
+    assert time.monotonic() - began < 30 * SLOW
+    if busy.process.returncode == 8:
+        assert "recorded" in busy.log and "service_unavailable" in busy.log, busy.log
+    running = [call for call in host.calls() if os.path.exists(f"/proc/{call['pid']}")]
+    assert not running, "no executor outlives its worker"
+    mine.again()
+    host.worker("alpha", "w1")
+    once(host, turns)
+
+
+def test_an_end_that_the_broker_did_not_take_is_settled_by_the_next_start(host, mine):
+    """B01, I11: stopped without the log: 8, and the recorded end is settled; nothing runs again for it."""
+    go = os.path.join(host.fake, "go")
+    host.plan(default=[{"until": go, "summary": "only once"}])
+    turn = host.published("alpha", "reviewer", "t-1")
+    worker = host.worker("alpha", "w1")
+    host.called(1)
+    mine.stop()
+    open(go, "w", encoding="ascii").close()
+    wait_until(lambda: [line for line in host.lines() if line["event"] == "end"], what="the executor to end")
+    waits_for(worker, "attempt.ended")
+    worker.process.send_signal(signal.SIGTERM)
+    assert worker.wait(30) == 8, worker.log
+    assert re.search(rf"turn {turn}, attempt 1", worker.log), worker.log
+    mine.again()
+    host.worker("alpha", "w1")
+    shown = host.ends(turn, "completed")
+    assert [one["class"] for one in shown["attempts"]] == [None] and len(host.calls()) == 1
