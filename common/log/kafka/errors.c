@@ -43,7 +43,7 @@ static const struct row rows[] = {
     {ERR(_SSL), BATON_E_service_unavailable, "have no TLS connection with us",
      "see kafka.security, kafka.ca and the brokers' certificates"},
     {ERR(_UNSUPPORTED_FEATURE), BATON_E_bad_config, "the brokers are too old for this",
-     "Baton needs brokers of Kafka 2.5 or newer"},
+     "Baton needs brokers of Kafka 2.5 or newer, at a broker's port (not a controller's)"},
     {ERR(UNSUPPORTED_VERSION), BATON_E_bad_config, "the brokers are too old for this",
      "Baton needs brokers of Kafka 2.5 or newer"},
     {ERR(_FATAL), BATON_E_service_unavailable, "the client has failed for good", ""},

@@ -23,19 +23,29 @@ static struct diag_limit *limit_of(struct kafka_log *log, const char *facility)
     return &log->limits[sum % KAFKA_LIMITS];
 }
 
-static enum diag_level level_of(int level)
+/* Lines that say again what is told elsewhere: FAIL comes as an error, too (on_error); GETPID is
+ * tried again by the client, and what waits for it says so if it is over time. Before the cluster
+ * has answered once, all that is said is in the error of who opens the log. */
+static bool told_elsewhere(const struct kafka_client *client, const char *facility)
 {
-    if (level <= LOG_WARNING) {
-        return DIAG_warn; /* a client that cannot go on returns an error as well */
+    return !atomic_load(&client->log->reached) || strcmp(facility, "FAIL") == 0 ||
+           strcmp(facility, "GETPID") == 0;
+}
+
+static enum diag_level level_of(const struct kafka_client *client, int level, const char *facility)
+{
+    if (client == NULL || level > LOG_INFO || told_elsewhere(client, facility)) {
+        return DIAG_debug;
     }
-    return level <= LOG_INFO ? DIAG_info : DIAG_debug;
+    /* a client that cannot go on returns an error as well */
+    return level <= LOG_WARNING ? DIAG_warn : DIAG_info;
 }
 
 /* On any thread of the client. */
 static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
 {
     struct kafka_client *client = rd_kafka_opaque(rk);
-    enum diag_level to = level_of(level);
+    enum diag_level to = level_of(client, level, facility);
     if (client != NULL &&
         (strcmp(facility, "SESSTMOUT") == 0 || strcmp(facility, "MAXPOLL") == 0)) {
         atomic_store(&client->session_over, true);
@@ -86,7 +96,8 @@ static void on_error(rd_kafka_t *rk, int cause, const char *reason, void *opaque
         atomic_store(&client->cause, cause);
     }
     pthread_mutex_unlock(&client->log->lock);
-    diag_limited(limit_of(client->log, rd_kafka_err2name(cause)), DIAG_warn, "kafka.trouble",
+    diag_limited(limit_of(client->log, rd_kafka_err2name(cause)),
+                 atomic_load(&client->log->reached) ? DIAG_warn : DIAG_debug, "kafka.trouble",
                  D_TEXT("error", rd_kafka_err2name(cause)), D_TEXT("text", reason));
 }
 

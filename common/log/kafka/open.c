@@ -242,6 +242,7 @@ static baton_code find_cluster(struct kafka_log *log, struct baton_error *err)
         return rc;
     }
     rd_kafka_metadata_destroy(metadata);
+    atomic_store(&log->reached, true);
     char *id = rd_kafka_clusterid(log->admin, OPEN_TIMEOUT_MS);
     log->cluster = strdup(id != NULL ? id : "");
     if (id != NULL) {

@@ -26,6 +26,7 @@ struct kafka_log {
     char *brokers;   /* for messages */
     char *principal; /* for messages */
     char *cluster;
+    atomic_bool reached; /* the cluster has answered once */
 
     struct kafka_client client; /* of admin */
     rd_kafka_t *admin;
