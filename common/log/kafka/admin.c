@@ -1,6 +1,6 @@
 /*
- * Requests on the log's own handle: metadata, and those of administration. In: open.c, topic_*.c,
- * groups.c. Each has one deadline; a broker that refuses the login is not waited for.
+ * Requests on the log's own handle: metadata, and those of administration. In: open.c, topic.c,
+ * topic_cache.c, trim.c, groups.c, session.c. Each has one deadline; a broker that refuses the login is not waited for.
  */
 #include "common/log/kafka/state.h"
 
@@ -104,6 +104,36 @@ baton_code kafka_request_end(struct kafka_request *request, const char *tried, c
         return rc;
     }
     kafka_client_well(&log->client);
+    *ret_event = event;
+    return BATON_OK;
+}
+
+baton_code kafka_settings_of(struct kafka_log *log, rd_kafka_ResourceType_t type, const char *name,
+                             int64_t timeout_ms, rd_kafka_event_t **ret_event,
+                             const rd_kafka_ConfigEntry_t ***ret_entries, size_t *ret_count,
+                             struct baton_error *err)
+{
+    static const char tried[] = "reading the settings of";
+    struct kafka_request request;
+    rd_kafka_event_t *event = NULL;
+    size_t count = 0;
+    rd_kafka_ConfigResource_t *asked = rd_kafka_ConfigResource_new(type, name);
+    kafka_request_begin(log, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, timeout_ms, &request);
+    rd_kafka_DescribeConfigs(log->admin, &asked, 1, request.options, request.queue);
+    baton_code rc = kafka_request_end(&request, tried, name, &event, err);
+    rd_kafka_ConfigResource_destroy(asked);
+    if (rc != BATON_OK) {
+        return rc;
+    }
+    const rd_kafka_ConfigResource_t **found = rd_kafka_DescribeConfigs_result_resources(
+        rd_kafka_event_DescribeConfigs_result(event), &count);
+    rd_kafka_resp_err_t cause =
+        count == 1 ? rd_kafka_ConfigResource_error(found[0]) : RD_KAFKA_RESP_ERR__BAD_MSG;
+    if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        rd_kafka_event_destroy(event);
+        return kafka_fail(err, log, cause, tried, name);
+    }
+    *ret_entries = rd_kafka_ConfigResource_configs(found[0], ret_count);
     *ret_event = event;
     return BATON_OK;
 }

@@ -174,12 +174,7 @@ baton_code kafka_group_offset(struct log *base, const char *group, const char *t
 {
     struct kafka_log *log = (struct kafka_log *)base;
     const int64_t began_ms = mono_now().v;
-    struct kafka_topic known;
-    baton_code rc = kafka_topic_of(log, topic, ASK_TIMEOUT_MS, &known, err);
-    if (rc == BATON_OK && (partition < 0 || partition >= known.partitions)) {
-        rc = baton_fail(err, BATON_E_topic_missing, "topic %s has %d partitions and no number %d",
-                        topic, known.partitions, partition);
-    }
+    baton_code rc = kafka_partition_for(log, topic, partition, "describing", ASK_TIMEOUT_MS, err);
     if (rc != BATON_OK) {
         return rc;
     }

@@ -8,9 +8,10 @@
  *   message.c     batches of consumed messages
  *   admin.c       requests of administration and metadata, with one deadline each
  *   errors.c      one table: what an error of librdkafka or the broker means and what to do
- *   topic_*.c     describing, creating, mending; the cache of topics (kafka_topic_of)
+ *   topic*.c      describing, creating, mending; the cache of topics (kafka_topic_of)
+ *   trim.c        the ends of partitions, and deleting from their front
  *   publisher.c   records outside of transactions
- *   reader.c      reading without a group
+ *   reader*.c     reading without a group; the clients that readers share
  *   groups.c      what a group looks like from outside
  *   session.c     how long a session may be
  *   member.c      the member of a group: opening, polling, leaving
@@ -87,7 +88,7 @@ const char *kafka_brokers(const struct kafka_log *log);
 const char *kafka_principal(const struct kafka_log *log);
 
 /*
- * What the brokers take as a session, ms; false where this may not be asked (session.c). Once a log.
+ * What the brokers take as a session, ms; false where this may not be asked (session.c).
  */
 bool kafka_session_bounds(struct kafka_log *log, int64_t *ret_low, int64_t *ret_high);
 
@@ -134,6 +135,12 @@ void kafka_request_begin(struct kafka_log *log, rd_kafka_admin_op_t what, int64_
 /* The answer, and the end of the request whatever came; the caller destroys the event. */
 baton_code kafka_request_end(struct kafka_request *request, const char *tried, const char *on,
                              rd_kafka_event_t **ret_event, struct baton_error *err);
+/* The settings of a topic, or of a broker by its number, as the brokers have them; they live in
+ * *ret_event, which the caller destroys. */
+baton_code kafka_settings_of(struct kafka_log *log, rd_kafka_ResourceType_t type, const char *name,
+                             int64_t timeout_ms, rd_kafka_event_t **ret_event,
+                             const rd_kafka_ConfigEntry_t ***ret_entries, size_t *ret_count,
+                             struct baton_error *err);
 
 /* ---- topics (cache) ---- */
 
@@ -151,6 +158,9 @@ baton_code kafka_topic_of(struct kafka_log *log, const char *name, int64_t timeo
 baton_code kafka_topic_for(struct kafka_log *log, const char *name, const char *tried,
                            int64_t timeout_ms, struct kafka_topic *ret_topic,
                            struct baton_error *err);
+/* ok, or topic_missing where the topic has no such partition, and the codes of kafka_topic_for. */
+baton_code kafka_partition_for(struct kafka_log *log, const char *name, int32_t partition,
+                               const char *tried, int64_t timeout_ms, struct baton_error *err);
 /* Forgets it: a write said that it is gone or different. */
 void kafka_topic_forget(struct kafka_log *log, const char *name);
 /*

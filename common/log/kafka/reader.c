@@ -128,12 +128,8 @@ baton_code kafka_reader_open(struct log *base, const char *topic, int32_t partit
                              struct baton_error *err)
 {
     struct kafka_log *log = (struct kafka_log *)base;
-    struct kafka_topic known;
-    baton_code rc = kafka_topic_for(log, topic, "reading from", ANSWER_TIMEOUT_MS, &known, err);
-    if (rc == BATON_OK && (partition < 0 || partition >= known.partitions)) {
-        rc = baton_fail(err, BATON_E_topic_missing, "topic %s has %d partitions and no number %d",
-                        topic, known.partitions, partition);
-    }
+    baton_code rc =
+        kafka_partition_for(log, topic, partition, "reading from", ANSWER_TIMEOUT_MS, err);
     if (rc != BATON_OK) {
         return rc;
     }

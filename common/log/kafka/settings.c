@@ -106,7 +106,6 @@ static const struct setting settings[] = {
     {"request.required.acks", NULL, 0, OWN, "an acknowledged record is durable"},
     {"queue.buffering.max.ms", NULL, 0, OWN, "batches are made above, and flushed"},
     {"delivery.timeout.ms", NULL, 0, OWN, "the caller's time ends it"},
-    {"max.in.flight", NULL, 0, OWN, "order must be kept"},
     {"max.in.flight.requests.per.connection", NULL, 0, OWN, "order must be kept"},
     {"auto.commit.enable", NULL, 0, OWN, "offsets move in transactions only"},
     {"enable.gapless.guarantee", NULL, 0, OWN, "a lost record is told to who wrote it"},

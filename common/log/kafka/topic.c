@@ -1,6 +1,5 @@
 /*
- * Topics: described, listed, made and mended; watermarks and trimming. In: common/log/log.c.
- * Out: admin.c.
+ * Topics: described, listed, made and mended. In: common/log/log.c. Out: admin.c, topic_settings.c.
  */
 #include "common/log/kafka/topic.h"
 
@@ -19,41 +18,6 @@
 
 /* ---- describing ---- */
 
-baton_code topic_entries(struct kafka_log *log, const char *name, int64_t timeout_ms,
-                         rd_kafka_event_t **ret_event, const rd_kafka_ConfigEntry_t ***ret_entries,
-                         size_t *ret_count, struct baton_error *err)
-{
-    static const char tried[] = "reading the settings of";
-    struct kafka_request request;
-    rd_kafka_event_t *event = NULL;
-    size_t count = 0;
-    rd_kafka_ConfigResource_t *asked = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, name);
-    kafka_request_begin(log, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, timeout_ms, &request);
-    rd_kafka_DescribeConfigs(log->admin, &asked, 1, request.options, request.queue);
-    baton_code rc = kafka_request_end(&request, tried, name, &event, err);
-    rd_kafka_ConfigResource_destroy(asked);
-    if (rc != BATON_OK) {
-        return rc;
-    }
-    const rd_kafka_ConfigResource_t **found = rd_kafka_DescribeConfigs_result_resources(
-        rd_kafka_event_DescribeConfigs_result(event), &count);
-    rd_kafka_resp_err_t cause =
-        count == 1 ? rd_kafka_ConfigResource_error(found[0]) : RD_KAFKA_RESP_ERR__BAD_MSG;
-    if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        rd_kafka_event_destroy(event);
-        return kafka_fail(err, log, cause, tried, name);
-    }
-    *ret_entries = rd_kafka_ConfigResource_configs(found[0], ret_count);
-    *ret_event = event;
-    return BATON_OK;
-}
-
-static baton_code not_there(const char *name, struct baton_error *err)
-{
-    return baton_fail(err, BATON_E_topic_missing,
-                      "topic %s is not there: `baton topics apply` makes what is missing", name);
-}
-
 /* Partitions and copies of one topic. */
 static baton_code shape_of(struct kafka_log *log, const char *name, struct log_topic *topic,
                            struct baton_error *err)
@@ -66,7 +30,7 @@ static baton_code shape_of(struct kafka_log *log, const char *name, struct log_t
     const struct rd_kafka_metadata_topic *found =
         metadata->topic_cnt == 1 ? &metadata->topics[0] : NULL;
     if (found == NULL || kafka_code(found->err) == BATON_E_topic_missing) {
-        rc = not_there(name, err);
+        rc = topic_not_there(name, err);
     } else if (found->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
         rc = kafka_fail(err, log, found->err, "describing", name);
     } else {
@@ -87,7 +51,8 @@ baton_code kafka_topic_describe(struct log *base, const char *name, struct log_t
     size_t count = 0;
     baton_code rc = shape_of(log, name, &topic, err);
     if (rc == BATON_OK) {
-        rc = topic_entries(log, name, ASK_TIMEOUT_MS, &event, &entries, &count, err);
+        rc = kafka_settings_of(log, RD_KAFKA_RESOURCE_TOPIC, name, ASK_TIMEOUT_MS, &event, &entries,
+                               &count, err);
     }
     if (rc == BATON_OK) {
         topic_settings_read(entries, count, &topic);
@@ -359,8 +324,8 @@ static void await_written(struct kafka_log *log, const struct log_topic *topic, 
         rd_kafka_event_t *event = NULL;
         const rd_kafka_ConfigEntry_t **entries = NULL;
         size_t count = 0;
-        if (topic_entries(log, topic->name, ASK_TIMEOUT_MS, &event, &entries, &count, NULL) !=
-            BATON_OK) {
+        if (kafka_settings_of(log, RD_KAFKA_RESOURCE_TOPIC, topic->name, ASK_TIMEOUT_MS, &event,
+                              &entries, &count, NULL) != BATON_OK) {
             return;
         }
         written = all_written(topic, copies, entries, count);
@@ -388,7 +353,8 @@ baton_code kafka_topic_alter(struct log *base, const struct log_topic *topic,
                           topic->name, found.partitions, topic->partitions);
     }
     if (rc == BATON_OK) {
-        rc = topic_entries(log, topic->name, ASK_TIMEOUT_MS, &event, &entries, &count, err);
+        rc = kafka_settings_of(log, RD_KAFKA_RESOURCE_TOPIC, topic->name, ASK_TIMEOUT_MS, &event,
+                               &entries, &count, err);
     }
     if (rc == BATON_OK) {
         rd_kafka_ConfigResource_t *resource = merged(topic, found.copies, entries, count);

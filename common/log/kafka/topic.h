@@ -1,4 +1,4 @@
-/* Settings of topics as the brokers have them. Called by topic.c and topic_cache.c. */
+/* What the files about topics share. Included by topic.c, topic_cache.c and topic_settings.c. */
 #ifndef BATON_COMMON_LOG_KAFKA_TOPIC_H
 #define BATON_COMMON_LOG_KAFKA_TOPIC_H
 
@@ -22,12 +22,9 @@ void topic_settings_read(const rd_kafka_ConfigEntry_t **entries, size_t count,
                          struct log_topic *topic);
 bool topic_settings_valid(const struct log_topic *topic, struct baton_error *err);
 
-/* ---- topic.c ---- */
+/* ---- topic_cache.c ---- */
 
-/* The settings of a topic as the broker has them; they live in *ret_event, which the caller
- * destroys. */
-baton_code topic_entries(struct kafka_log *log, const char *name, int64_t timeout_ms,
-                         rd_kafka_event_t **ret_event, const rd_kafka_ConfigEntry_t ***ret_entries,
-                         size_t *ret_count, struct baton_error *err);
+/* topic_missing, and what makes it. */
+baton_code topic_not_there(const char *name, struct baton_error *err);
 
 #endif

@@ -125,7 +125,8 @@ static baton_code ask_size(struct kafka_log *log, const char *name, int64_t time
         *ret_bytes = 0;
         return BATON_OK;
     }
-    baton_code rc = topic_entries(log, name, wait_ms, &event, &entries, &count, err);
+    baton_code rc = kafka_settings_of(log, RD_KAFKA_RESOURCE_TOPIC, name, wait_ms, &event, &entries,
+                                      &count, err);
     if (rc == BATON_E_timed_out) {
         atomic_store(&log->silent_until, mono_now().v + SILENT_MS);
     }
@@ -139,6 +140,12 @@ static baton_code ask_size(struct kafka_log *log, const char *name, int64_t time
         rd_kafka_event_destroy(event);
     }
     return rc;
+}
+
+baton_code topic_not_there(const char *name, struct baton_error *err)
+{
+    return baton_fail(err, BATON_E_topic_missing,
+                      "topic %s is not there: `baton topics apply` makes what is missing", name);
 }
 
 baton_code kafka_topic_for(struct kafka_log *log, const char *name, const char *tried,
@@ -159,9 +166,7 @@ baton_code kafka_topic_for(struct kafka_log *log, const char *name, const char *
         remember(log, name, &topic);
     }
     if (topic.partitions == 0) {
-        return baton_fail(err, BATON_E_topic_missing,
-                          "topic %s is not there: `baton topics apply` makes what is missing",
-                          name);
+        return topic_not_there(name, err);
     }
     *ret_topic = topic;
     return BATON_OK;
@@ -171,6 +176,24 @@ baton_code kafka_topic_of(struct kafka_log *log, const char *name, int64_t timeo
                           struct kafka_topic *ret_topic, struct baton_error *err)
 {
     return kafka_topic_for(log, name, "describing", timeout_ms, ret_topic, err);
+}
+
+static baton_code check_number(const char *name, const struct kafka_topic *topic, int32_t partition,
+                               struct baton_error *err)
+{
+    return partition >= 0 && partition < topic->partitions
+               ? BATON_OK
+               : baton_fail(err, BATON_E_topic_missing,
+                            "topic %s has %d partitions and no number %d", name, topic->partitions,
+                            partition);
+}
+
+baton_code kafka_partition_for(struct kafka_log *log, const char *name, int32_t partition,
+                               const char *tried, int64_t timeout_ms, struct baton_error *err)
+{
+    struct kafka_topic topic;
+    baton_code rc = kafka_topic_for(log, name, tried, timeout_ms, &topic, err);
+    return rc == BATON_OK ? check_number(name, &topic, partition, err) : rc;
 }
 
 /* ---- records ---- */
@@ -224,11 +247,7 @@ baton_code kafka_record_check(struct kafka_log *log, struct log_record *record, 
                 ? log_partition_of(record->key, record->key_len, topic.partitions)
                 : (int32_t)(atomic_fetch_add(&log->turn, 1) % (unsigned)topic.partitions);
     }
-    if (record->partition < 0 || record->partition >= topic.partitions) {
-        return baton_fail(err, BATON_E_topic_missing, "topic %s has %d partitions and no number %d",
-                          record->topic, topic.partitions, record->partition);
-    }
-    return BATON_OK;
+    return check_number(record->topic, &topic, record->partition, err);
 }
 
 rd_kafka_headers_t *kafka_headers_of(const struct log_record *record)

@@ -6,18 +6,6 @@
 #define ASK_TIMEOUT_MS 10000
 #define ASK_SLICE_MS 2000
 
-static baton_code check_partition(struct kafka_log *log, const char *tried, const char *topic,
-                                  int32_t partition, struct baton_error *err)
-{
-    struct kafka_topic known;
-    baton_code rc = kafka_topic_for(log, topic, tried, ASK_TIMEOUT_MS, &known, err);
-    if (rc == BATON_OK && (partition < 0 || partition >= known.partitions)) {
-        rc = baton_fail(err, BATON_E_topic_missing, "topic %s has %d partitions and no number %d",
-                        topic, known.partitions, partition);
-    }
-    return rc;
-}
-
 /* Leaders that have moved, or are not chosen yet, are asked again. */
 static bool passing(rd_kafka_resp_err_t cause)
 {
@@ -71,7 +59,7 @@ baton_code kafka_watermarks(struct log *base, const char *topic, int32_t partiti
     struct kafka_log *log = (struct kafka_log *)base;
     int64_t low = 0;
     int64_t high = 0;
-    baton_code rc = check_partition(log, "describing", topic, partition, err);
+    baton_code rc = kafka_partition_for(log, topic, partition, "describing", ASK_TIMEOUT_MS, err);
     if (rc != BATON_OK) {
         return rc;
     }
@@ -117,7 +105,7 @@ baton_code kafka_trim(struct log *base, const char *topic, int32_t partition, in
                       struct baton_error *err)
 {
     struct kafka_log *log = (struct kafka_log *)base;
-    baton_code rc = check_partition(log, "trimming", topic, partition, err);
+    baton_code rc = kafka_partition_for(log, topic, partition, "trimming", ASK_TIMEOUT_MS, err);
     if (rc != BATON_OK || before <= 0) {
         return rc;
     }
