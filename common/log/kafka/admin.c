@@ -20,10 +20,10 @@ static bool passing(rd_kafka_resp_err_t cause)
 }
 
 /* Hears what the connection has to say; true: it is not worth waiting. */
-static bool hopeless(struct kafka_log *log)
+static bool hopeless(struct kafka_log *log, rd_kafka_t *rk)
 {
     char said[8];
-    rd_kafka_poll(log->admin, 0);
+    rd_kafka_poll(rk, 0);
     rd_kafka_resp_err_t heard = kafka_client_said(&log->client, said, sizeof(said));
     return kafka_code(heard) == BATON_E_not_permitted ||
            kafka_fail_client(NULL, &log->client, RD_KAFKA_RESP_ERR__TRANSPORT, "", NULL) ==
@@ -46,7 +46,7 @@ baton_code kafka_metadata(struct kafka_log *log, const char *topic, int64_t time
         int64_t wait_ms = rest_ms < slice_ms ? rest_ms : slice_ms;
         cause =
             rd_kafka_metadata(log->admin, all, rkt, ret_metadata, (int)(wait_ms > 1 ? wait_ms : 1));
-        if (!passing(cause) || hopeless(log) || mono_now().v >= end_ms) {
+        if (!passing(cause) || hopeless(log, log->admin) || mono_now().v >= end_ms) {
             break;
         }
         slice_ms = slice_ms * 2 > SLICE_MAX_MS ? SLICE_MAX_MS : slice_ms * 2;
@@ -66,11 +66,18 @@ baton_code kafka_metadata(struct kafka_log *log, const char *topic, int64_t time
 void kafka_request_begin(struct kafka_log *log, rd_kafka_admin_op_t what, int64_t timeout_ms,
                          struct kafka_request *ret_request)
 {
+    kafka_request_begin_by(log, log->admin, what, timeout_ms, ret_request);
+}
+
+void kafka_request_begin_by(struct kafka_log *log, rd_kafka_t *rk, rd_kafka_admin_op_t what,
+                            int64_t timeout_ms, struct kafka_request *ret_request)
+{
     char text[8];
     timeout_ms = timeout_ms > 1 ? timeout_ms : 1;
     *ret_request = (struct kafka_request){.log = log,
-                                          .queue = rd_kafka_queue_new(log->admin),
-                                          .options = rd_kafka_AdminOptions_new(log->admin, what),
+                                          .rk = rk,
+                                          .queue = rd_kafka_queue_new(rk),
+                                          .options = rd_kafka_AdminOptions_new(rk, what),
                                           .timeout_ms = timeout_ms};
     rd_kafka_AdminOptions_set_request_timeout(ret_request->options, (int)timeout_ms, text,
                                               sizeof(text));
@@ -86,11 +93,11 @@ baton_code kafka_request_end(struct kafka_request *request, const char *tried, c
     rd_kafka_resp_err_t cause = RD_KAFKA_RESP_ERR__TIMED_OUT;
     while (event == NULL && mono_now().v < end_ms) {
         event = rd_kafka_queue_poll(request->queue, SLICE_FIRST_MS);
-        if (event == NULL && hopeless(log)) {
+        if (event == NULL && hopeless(log, request->rk)) {
             break;
         }
     }
-    rd_kafka_poll(log->admin, 0);
+    rd_kafka_poll(request->rk, 0);
     if (event != NULL) {
         cause = rd_kafka_event_error(event);
     }

@@ -148,19 +148,49 @@ static baton_code offset_in(struct kafka_log *log, rd_kafka_event_t *event, cons
     return BATON_OK;
 }
 
+/*
+ * The handle for the offsets of groups. It has a group, though it never joins:
+ * every librdkafka up to now looks for its own group's coordinator when an answer says that a
+ * coordinator has moved, and crashes in a handle without a group. Which group does not matter; one
+ * that is asked for may be described.
+ */
+static baton_code groups_handle(struct kafka_log *log, const char *group, rd_kafka_t **ret_rk,
+                                struct baton_error *err)
+{
+    baton_code rc = BATON_OK;
+    pthread_mutex_lock(&log->lock);
+    if (log->groups == NULL) {
+        rd_kafka_conf_t *conf = kafka_conf_new(log, &log->client, KAFKA_USE_admin, err);
+        rc = conf != NULL ? kafka_set(conf, "group.id", group, err) : BATON_E_bad_config;
+        if (rc == BATON_OK) {
+            rc = kafka_handle_new(&log->client, conf, &log->groups, err);
+        } else if (conf != NULL) {
+            rd_kafka_conf_destroy(conf);
+        }
+    }
+    *ret_rk = log->groups;
+    pthread_mutex_unlock(&log->lock);
+    return rc;
+}
+
 static baton_code ask_offset(struct kafka_log *log, const char *group, const char *topic,
                              int32_t partition, int64_t *ret_offset, struct baton_error *err)
 {
     struct kafka_request request;
     rd_kafka_event_t *event = NULL;
+    rd_kafka_t *rk = NULL;
+    baton_code rc = groups_handle(log, group, &rk, err);
+    if (rc != BATON_OK) {
+        return rc;
+    }
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
     rd_kafka_topic_partition_list_add(list, topic, partition);
     rd_kafka_ListConsumerGroupOffsets_t *asked = rd_kafka_ListConsumerGroupOffsets_new(group, list);
     rd_kafka_topic_partition_list_destroy(list);
-    kafka_request_begin(log, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, ASK_TIMEOUT_MS, &request);
-    rd_kafka_ListConsumerGroupOffsets(log->admin, &asked, 1, request.options, request.queue);
-    baton_code rc =
-        kafka_request_end(&request, "asking for the offsets of group", group, &event, err);
+    kafka_request_begin_by(log, rk, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, ASK_TIMEOUT_MS,
+                           &request);
+    rd_kafka_ListConsumerGroupOffsets(rk, &asked, 1, request.options, request.queue);
+    rc = kafka_request_end(&request, "asking for the offsets of group", group, &event, err);
     rd_kafka_ListConsumerGroupOffsets_destroy(asked);
     if (rc == BATON_OK) {
         rc = offset_in(log, event, group, ret_offset, err);

@@ -126,12 +126,16 @@ baton_code kafka_metadata(struct kafka_log *log, const char *topic, int64_t time
 /* A request of administration: begun, sent by the caller with queue and options, waited for. */
 struct kafka_request {
     struct kafka_log *log;
+    rd_kafka_t *rk; /* the handle it goes by */
     rd_kafka_queue_t *queue;
     rd_kafka_AdminOptions_t *options;
     int64_t timeout_ms;
 };
 void kafka_request_begin(struct kafka_log *log, rd_kafka_admin_op_t what, int64_t timeout_ms,
                          struct kafka_request *ret_request);
+/* The same by another handle than the log's own. */
+void kafka_request_begin_by(struct kafka_log *log, rd_kafka_t *rk, rd_kafka_admin_op_t what,
+                            int64_t timeout_ms, struct kafka_request *ret_request);
 /* The answer, and the end of the request whatever came; the caller destroys the event. */
 baton_code kafka_request_end(struct kafka_request *request, const char *tried, const char *on,
                              rd_kafka_event_t **ret_event, struct baton_error *err);

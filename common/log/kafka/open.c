@@ -40,6 +40,9 @@ static void kafka_log_close(struct log *base)
 {
     struct kafka_log *log = (struct kafka_log *)base;
     bool ended = kafka_pool_close(log, CLOSE_TIMEOUT_MS);
+    if (log->groups != NULL) {
+        ended = kafka_destroy_bounded(log->groups, CLOSE_TIMEOUT_MS) && ended;
+    }
     if (log->admin != NULL) {
         ended = kafka_destroy_bounded(log->admin, CLOSE_TIMEOUT_MS) && ended;
     }

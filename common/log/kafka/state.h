@@ -30,8 +30,9 @@ struct kafka_log {
 
     struct kafka_client client; /* of admin */
     rd_kafka_t *admin;
+    rd_kafka_t *groups; /* asks for the offsets of groups; made at the first question (groups.c) */
 
-    pthread_mutex_t lock; /* topics, pool, said */
+    pthread_mutex_t lock; /* topics, pool, groups, said */
     struct topic_entry *topics;
     struct reader_handle *pool;
     _Atomic int64_t silent_until;           /* no answer about the sizes of topics */

@@ -22,6 +22,7 @@
 
 enum mock_request {
     MOCK_produce = 0,
+    MOCK_offset_fetch = 9,
     MOCK_init_producer_id = 22,
     MOCK_add_partitions = 24,
     MOCK_add_offsets = 25,

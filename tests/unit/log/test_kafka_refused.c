@@ -113,6 +113,22 @@ static void test_missing_is_not_made(void **state)
     log_publisher_close(publisher);
 }
 
+/* Asked for a group's offset while its coordinator moves or starts: asked again, and no crash. */
+static void test_a_coordinator_that_moves(void **state)
+{
+    static const rd_kafka_resp_err_t errors[] = {RD_KAFKA_RESP_ERR_NOT_COORDINATOR,
+                                                 RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE,
+                                                 RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS};
+    struct mock *mock = *state;
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        struct baton_error err = {0};
+        int64_t offset = 0;
+        rd_kafka_mock_push_request_errors(mock->cluster, MOCK_offset_fetch, 1, errors[i]);
+        mock_check(log_group_offset(mock->log, "group", "t.handoff.a", 0, &offset, &err), &err);
+        assert_int_equal(offset, LOG_OFFSET_NONE);
+    }
+}
+
 /* A record whose time was over while the brokers were away is not sent when they are back. */
 static void test_late_is_never_sent(void **state)
 {
@@ -249,9 +265,10 @@ static void test_two_readers_of_a_partition(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_B05_B13_refused),       TEST(test_missing_is_not_made),
-        TEST(test_late_is_never_sent),    TEST(test_B01_closed_without_brokers),
-        TEST(test_many_headers_are_read), TEST(test_two_readers_of_a_partition),
+        TEST(test_B05_B13_refused),          TEST(test_missing_is_not_made),
+        TEST(test_late_is_never_sent),       TEST(test_B01_closed_without_brokers),
+        TEST(test_many_headers_are_read),    TEST(test_two_readers_of_a_partition),
+        TEST(test_a_coordinator_that_moves),
     };
     return cmocka_run_group_tests_name("kafka refused", tests, NULL, NULL);
 }
