@@ -299,7 +299,7 @@ static void help(void)
         "  --seconds N       for so long (5)\n"
         "  --gather MS       after the first record of a transaction others are waited for (0)\n"
         "  --partitions N    of each topic (4)\n"
-        "  --sizes A,B,C,D   bytes of a handoff, claim, end and outcome (1290,2060,760,530)\n"
+        "  --sizes A,B,C,D   bytes of a handoff, claim, end and outcome (1060,1800,730,530)\n"
         "  --json            one line for programs\n\n"
         "example: eos_loop --brokers 127.0.0.1:9092 --batch 100\n");
 }
@@ -384,9 +384,9 @@ int main(int argc, char **argv)
                               .transactions = 2,
                               .partitions = 4,
                               .seconds = 5,
-                              .handoff_bytes = 1290,
-                              .claim_bytes = 2060,
-                              .end_bytes = 760,
+                              .handoff_bytes = 1060,
+                              .claim_bytes = 1800,
+                              .end_bytes = 730,
                               .outcome_bytes = 530};
     static struct loop loop;
     uint64_t random = 0;

@@ -18,8 +18,8 @@
 
 #define BATCH 512
 #define FETCH_BYTES (1024 * 1024)
-#define CLAIM_BYTES 2060 /* as long as those of a turn of BENCH_PAYLOAD bytes with proofs */
-#define END_BYTES 760
+#define CLAIM_BYTES 1800 /* as long as those of a turn of BENCH_PAYLOAD bytes with proofs */
+#define END_BYTES 730
 #define OUTCOME_BYTES 530
 #define COMMIT_TIMEOUT_MS 30000
 #define CLOSE_TIMEOUT_MS 5000

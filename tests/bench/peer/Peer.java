@@ -48,7 +48,7 @@ public final class Peer {
         "  --rate N     instead: so many records a second, and how long each waits for its commit",
         "  --seconds N  for so long (5)",
         "  --commit MS  commit.interval.ms (100, the default of exactly_once_v2)",
-        "  --sizes      bytes of a handoff, claim, end and outcome (1290,2060,760,530)",
+        "  --sizes      bytes of a handoff, claim, end and outcome (1060,1800,730,530)",
         "",
         "Prints one line of JSON.");
 
@@ -57,7 +57,7 @@ public final class Peer {
     static int rate;
     static int seconds = 5;
     static int commitMs = 100;
-    static int[] sizes = {1290, 2060, 760, 530};
+    static int[] sizes = {1060, 1800, 730, 530};
     static final String id = "peer-" + UUID.randomUUID();
     static final String handoff = id + ".handoff";
     static final String outcomes = id + ".outcomes";
