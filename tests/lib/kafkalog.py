@@ -88,6 +88,7 @@ def load():
             ("metadata_destroy", None, [c.POINTER(Metadata)]),
             ("produceva", c.c_void_p, [c.c_void_p, c.POINTER(Argument), c.c_size_t]),
             ("error_string", c.c_char_p, [c.c_void_p]),
+            ("init_transactions", c.c_void_p, [c.c_void_p, c.c_int]),
             ("queue_new", c.c_void_p, [c.c_void_p]),
             ("queue_destroy", None, [c.c_void_p]),
             ("queue_poll", c.c_void_p, [c.c_void_p, c.c_int]),
@@ -335,6 +336,17 @@ class KafkaLog:
             code, partition, offset = client.delivered[0]
         self.check(code, f"produce to {record.topic}")
         return partition, offset
+
+    def fence(self, transactional_id):
+        """Takes a transactional id away from whoever has it, and ends what it left open."""
+        with self.clients.lock:
+            self.clients.forget("fence")
+            client = self.clients.get("fence", PRODUCER, transactional_id=transactional_id)
+            error = self.lib.rd_kafka_init_transactions(client.rk, self.patience * 1000)
+            text = self.lib.rd_kafka_error_string(error).decode() if error else None
+            self.clients.forget("fence")
+        if text:
+            raise Broken(text)
 
     # ---- what an administrator does ----
 

@@ -1,7 +1,8 @@
 """A Kafka broker of a test file's own, and hosts on it: for tests that stop, kill and mistreat it.
 
-Imported by tests/fleet/test_45_broker.py, test_46_rights.py and test_47_field_b.py: `mine` is the broker,
-running when a test begins, whatever the one before did; `host` is a host on it.
+Imported by tests/fleet/test_45_broker.py, test_46_rights.py, test_47_field_b.py and
+test_91_chance_on_kafka.py: `mine` is the broker, running when a test begins, whatever the one before
+did; `host` is a host on it.
 """
 import os
 import time
