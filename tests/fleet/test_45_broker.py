@@ -1,4 +1,5 @@
 """A real broker that is stopped, killed and away: nothing is lost, nothing done twice, and work goes on by itself."""
+import concurrent.futures
 import os
 import re
 import signal
@@ -30,7 +31,7 @@ def quiet(worker, seconds):
         kind = (one["event"], one.get("about"), one.get("error") if one["event"] == "kafka.trouble" else None)
         counts[kind] = counts.get(kind, 0) + 1
     for kind, count in counts.items():
-        bound = 2 + seconds / 5 if kind[0] not in ("lease.ran_out", "lease.killed") else 1000
+        bound = 2 + seconds / 10 if kind[0] not in ("lease.ran_out", "lease.killed") else 1000
         assert count <= bound, f"{count} lines of {kind} in {seconds:.0f} s\n{worker.log[-6000:]}"
 
 
@@ -78,7 +79,8 @@ def test_away_for_longer_than_session_and_lease(host, mine, seconds):
     once(host, turns, 90)
     for worker in workers:
         assert worker.alive, worker.log
-        assert any(mine.brokers in str(one) for one in troubles(worker)), worker.log
+        said = worker.events("kafka.away")
+        assert said and all(one["brokers"] == mine.brokers and "by itself" in one["meaning"] for one in said), worker.log
         quiet(worker, gone + 5)
 
 
@@ -90,8 +92,11 @@ def test_b14_away_when_they_start(host, mine):
     said, = waits_for(worker, "worker.waits")[:1]
     assert mine.brokers in said["error"] and "by itself" in said["meaning"], said
     words = ("alpha", "reviewer", "t-1", "--key", "k-1")
-    for done in (host.publish(*words), host.publish(*words, "--wait", "--timeout", "2s"), host.run("turns", "list", "--json"),
-                 host.run("topics", "plan", "--json")):
+    asked = (lambda: host.publish(*words), lambda: host.publish(*words, "--wait", "--timeout", "2s"),
+             lambda: host.run("turns", "list", "--json"), lambda: host.run("topics", "plan", "--json"))
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda one: one(), asked))
+    for done in answers:
         done.refused("service_unavailable", 8)
         assert mine.brokers in done.out and done.took < 15 * SLOW, done
         assert '"kafka.' not in done.err, f"the error says it once, without lines of the client\n{done.err}"
@@ -116,11 +121,11 @@ def test_b01_a_stop_while_the_broker_is_away(host, mine):
     host.plan(default=[{"sleep": 0.05}], tasks={f"l-{n}": [{"hang": True}, {}] for n in range(4)})
     busy, idle = host.worker("alpha", "w1"), host.worker("beta", "w1")
     waits_for(idle, "worker.ready")
-    turns = load(host, 40)
+    turns = load(host, 16)
     turns += [host.published("alpha", "owner", f"l-{n}") for n in range(2)]
-    host.called(8)
+    host.called(6)
     mine.stop()
-    waits_for(busy, "kafka.trouble", "kafka.away")
+    waits_for(busy, "kafka.away")
     began = time.monotonic()
     for worker in (busy, idle):
         worker.process.send_signal(signal.SIGTERM)

@@ -195,6 +195,7 @@ def test_b13_no_write_on_the_fallbacks_topic(seen):
     assert {call["role"] for call in host.calls(turn=turn)} == {"reviewer"} and worker.alive
 
 
+@pytest.mark.long
 def test_b13_no_write_on_outcomes(seen):
     """B13: no end is recorded without its outcome; nothing is lost, and it goes on when the right is there."""
     host = seen.host

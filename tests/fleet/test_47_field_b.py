@@ -34,7 +34,7 @@ def test_b11_a_missing_topic_stops_the_start(host, mine):
     assert done.status != 0 and any(host.topic("control") in str(one) and one.get("code") == "topic_missing" for one in done.objects), done
 
 
-@pytest.mark.parametrize("kind", ["dlq", "outcomes"])
+@pytest.mark.parametrize("kind", ["dlq", pytest.param("outcomes", marks=pytest.mark.long)])
 def test_b10_b08_a_topic_is_deleted_under_a_worker(host, mine, kind):
     """B10, B08: said by name within a minute, never made again by us; what needs it waits and goes on when it is back."""
     host.plan(tasks={"t-bad": [{"class": "bad_request"}]})

@@ -23,13 +23,13 @@ static struct diag_limit *limit_of(struct kafka_log *log, const char *facility)
     return &log->limits[sum % KAFKA_LIMITS];
 }
 
-/* Lines that say again what is told elsewhere: FAIL comes as an error, too (on_error); GETPID is
- * tried again by the client, and what waits for it says so if it is over time. Before the cluster
+/* Lines that say again what is told elsewhere: FAIL comes as an error, too (on_error); GETPID and
+ * REQTMOUT are tried again by the client, and what waits for them says so if it is over time. Before the cluster
  * has answered once, all that is said is in the error of who opens the log. */
 static bool told_elsewhere(const struct kafka_client *client, const char *facility)
 {
     return !atomic_load(&client->log->reached) || strcmp(facility, "FAIL") == 0 ||
-           strcmp(facility, "GETPID") == 0;
+           strcmp(facility, "GETPID") == 0 || strcmp(facility, "REQTMOUT") == 0;
 }
 
 static enum diag_level level_of(const struct kafka_client *client, int level, const char *facility)
@@ -95,10 +95,20 @@ static void on_error(rd_kafka_t *rk, int cause, const char *reason, void *opaque
         client->said_ms = mono_now().v;
         atomic_store(&client->cause, cause);
     }
+    struct text_quote last = text_quote_of(client->said);
     pthread_mutex_unlock(&client->log->lock);
-    diag_limited(limit_of(client->log, rd_kafka_err2name(cause)),
-                 atomic_load(&client->log->reached) ? DIAG_warn : DIAG_debug, "kafka.trouble",
-                 D_TEXT("error", rd_kafka_err2name(cause)), D_TEXT("text", reason));
+    const enum diag_level level = atomic_load(&client->log->reached) ? DIAG_warn : DIAG_debug;
+    struct diag_limit *limit = limit_of(client->log, rd_kafka_err2name(cause));
+    if (cause == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
+        diag_limited(limit, level, "kafka.away", D_TEXT("brokers", client->log->brokers),
+                     D_TEXT("error", last.s),
+                     D_TEXT("meaning",
+                            "none of them answers; nothing is taken or settled until one "
+                            "does, and it is tried again by itself"));
+        return;
+    }
+    diag_limited(limit, level, "kafka.trouble", D_TEXT("error", rd_kafka_err2name(cause)),
+                 D_TEXT("text", reason));
 }
 
 void kafka_conf_listen(rd_kafka_conf_t *conf, struct kafka_client *client)
