@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define ASK_AGAIN_MS 1000 /* of what was missing or too small */
-#define ASK_SIZE_MS 1000
+#define ASK_SIZE_MS 3000
 #define SILENT_MS 60000 /* sizes are not asked for again */
 /* What a record is wrapped in, alone in its batch: 61 bytes of the batch, lengths of the record and
  * of each header. Topics limit all of it. */
@@ -64,8 +64,10 @@ static bool recall(struct kafka_log *log, const char *name, struct kafka_topic *
 {
     pthread_mutex_lock(&log->lock);
     const struct topic_entry *entry = find(log, name);
-    bool known = entry != NULL &&
-                 (entry->topic.partitions > 0 || mono_now().v - entry->asked_ms < ASK_AGAIN_MS);
+    const int64_t age_ms = entry != NULL ? mono_now().v - entry->asked_ms : 0;
+    const bool known = entry != NULL && (entry->topic.partitions == 0 ? age_ms < ASK_AGAIN_MS
+                                         : entry->topic.record_bytes_max == 0 ? age_ms < SILENT_MS
+                                                                              : true);
     if (known) {
         *ret_topic = entry->topic;
         *ret_asked_ms = entry->asked_ms;
