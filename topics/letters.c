@@ -133,9 +133,6 @@ static baton_code each_of_service(struct log *log, const struct config *config, 
     struct topic_name topic = topic_name(TOPIC_dlq, config->prefix.s, each->service);
     int32_t partitions = 0;
     baton_code rc = scan_partitions(log, topic.s, &partitions, err);
-    if (rc == BATON_E_topic_missing) { /* never provisioned: no letters */
-        return BATON_OK;
-    }
     for (int32_t p = 0; rc == BATON_OK && !*stopped && p < partitions; p++) {
         rc = scan_partition(log, topic.s, p, 0, each_record, each, stopped, err);
     }
@@ -145,7 +142,7 @@ static baton_code each_of_service(struct log *log, const struct config *config, 
 baton_code letters_each(struct log *log, const struct config *config, const char *service,
                         letter_fn *fn, void *arg, struct baton_error *err)
 {
-    struct scan_hidden hidden = {0, {BATON_OK, ""}};
+    struct scan_hidden hidden = {0};
     struct each each = {.fn = fn, .arg = arg};
     bool stopped = false;
     baton_code rc = BATON_OK;

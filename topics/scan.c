@@ -197,19 +197,23 @@ baton_code scan_pass_hidden(struct scan_hidden *hidden, baton_code rc,
         hidden->seen++;
         return BATON_OK;
     }
-    if (rc != BATON_E_not_permitted) {
+    if (rc != BATON_E_not_permitted && rc != BATON_E_topic_missing) {
         return baton_fail(err, rc, "%s", why->text);
     }
-    if (hidden->first.code == BATON_OK) {
-        baton_fail(&hidden->first, rc, "%s", why->text);
+    struct baton_error *kept = rc == BATON_E_topic_missing ? &hidden->missing : &hidden->first;
+    if (kept->code == BATON_OK) {
+        baton_fail(kept, rc, "%s", why->text);
     }
     return BATON_OK;
 }
 
 baton_code scan_hidden_end(const struct scan_hidden *hidden, bool enough, struct baton_error *err)
 {
-    if (enough || hidden->first.code == BATON_OK) {
+    const struct baton_error *why = hidden->first.code != BATON_OK ? &hidden->first
+                                    : hidden->seen == 0            ? &hidden->missing
+                                                                   : NULL;
+    if (enough || why == NULL || why->code == BATON_OK) {
         return BATON_OK;
     }
-    return baton_fail(err, hidden->first.code, "%s", hidden->first.text);
+    return baton_fail(err, why->code, "%s", why->text);
 }

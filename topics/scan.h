@@ -35,13 +35,17 @@ baton_code scan_partitions_or_none(struct log *log, const char *topic, bool none
  * Where several topics are looked at, those that this principal may not read are passed over: what
  * it may see is shown. A list fails only if it may see none of them. What is looked for by its id
  * and not found in the rest may be in one of those, so the first of them is the answer: "not there"
- * would be a guess.
+ * would be a guess. Topics that are missing are passed over, too, as of a service that was never
+ * provisioned; if every one is, that is the answer (another prefix, other brokers) and not
+ * "nothing".
  */
 struct scan_hidden {
-    size_t seen;              /* topics that were read */
-    struct baton_error first; /* code BATON_OK: none was hidden */
+    size_t seen;                /* topics that were read */
+    struct baton_error first;   /* code BATON_OK: none was hidden */
+    struct baton_error missing; /* the first that is not there */
 };
-/* not_permitted becomes BATON_OK and is remembered; any other code is returned with its text. */
+/* not_permitted and topic_missing become BATON_OK and are remembered; any other code is returned
+ * with its text. */
 baton_code scan_pass_hidden(struct scan_hidden *hidden, baton_code rc,
                             const struct baton_error *why, struct baton_error *err);
 /* The end of such a search: BATON_OK if it was enough, or nothing was hidden. */

@@ -40,10 +40,13 @@ static baton_code read_lag(struct log *log, const struct config *config, const c
         if (next >= high) {
             continue;
         }
-        view->lag += high - next;
         rc = scan_partition(log, topic, p, next, first_at, &at, NULL, err);
-        if (rc == BATON_E_not_permitted) { /* an operator may not read handoffs: no age then */
+        bool hidden = rc == BATON_E_not_permitted; /* an operator reads no handoffs: no age then */
+        if (hidden) {
             rc = BATON_OK;
+        }
+        if (hidden || at >= 0) { /* else commit markers, or what is not committed yet */
+            view->lag += high - next;
         }
         if (at >= 0 && now - at > view->oldest_ms) {
             view->oldest_ms = now > at ? now - at : 0;

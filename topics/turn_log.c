@@ -74,8 +74,7 @@ static baton_code each_of_service(struct log *log, const struct config *config, 
 {
     struct topic_name topic = topic_name(TOPIC_turns, config->prefix.s, service);
     int32_t partitions = 0;
-    baton_code rc =
-        scan_partitions_or_none(log, topic.s, each->filter->service == NULL, &partitions, err);
+    baton_code rc = scan_partitions(log, topic.s, &partitions, err);
     for (int32_t p = 0; rc == BATON_OK && !*stopped && p < partitions; p++) {
         each->place = (struct turn_place){.service = service, .partition = p};
         rc = scan_newest(log, topic.s, p, each_record, each, stopped, err);
@@ -88,7 +87,7 @@ baton_code turn_log_each(struct log *log, const struct config *config,
                          size_t *ret_unreadable, struct baton_error *err)
 {
     struct each each = {.filter = filter, .fn = fn, .arg = arg};
-    struct scan_hidden hidden = {0, {BATON_OK, ""}};
+    struct scan_hidden hidden = {0};
     bool stopped = false;
     baton_code rc = BATON_OK;
     if (filter->service != NULL &&
@@ -208,8 +207,8 @@ static baton_code find_at(struct log *log, const struct config *config, const ch
     struct topic_name topic = topic_name(TOPIC_turns, config->prefix.s, service);
     struct find find = {.turn_id = turn_id};
     int32_t partitions = 0;
-    baton_code rc = scan_partitions_or_none(log, topic.s, true, &partitions, err);
-    if (rc != BATON_OK || partitions == 0) {
+    baton_code rc = scan_partitions(log, topic.s, &partitions, err);
+    if (rc != BATON_OK) {
         return rc;
     }
     int32_t partition = log_partition_of(turn_id, 32, partitions);
@@ -227,7 +226,7 @@ static baton_code find_at(struct log *log, const struct config *config, const ch
 baton_code turn_log_find(struct log *log, const struct config *config, const char *turn_id,
                          struct turn_life *ret_life, struct baton_error *err)
 {
-    struct scan_hidden hidden = {0, {BATON_OK, ""}};
+    struct scan_hidden hidden = {0};
     baton_code rc = BATON_OK;
     memset(ret_life, 0, sizeof(*ret_life));
     for (size_t s = 0; rc == BATON_OK && s < config->n_services; s++) {
@@ -278,7 +277,7 @@ baton_code turn_log_resolve(struct log *log, const struct config *config, const 
 {
     struct resolve resolve = {.prefix = prefix, .len = strlen(prefix)};
     const enum topic_kind kinds[] = {TOPIC_turns, TOPIC_handoff};
-    struct scan_hidden hidden = {0, {BATON_OK, ""}};
+    struct scan_hidden hidden = {0};
     baton_code rc = BATON_OK;
     bool stopped = false;
     if (resolve.len < PREFIX_MIN || resolve.len > 32 ||
@@ -297,7 +296,7 @@ baton_code turn_log_resolve(struct log *log, const struct config *config, const 
                                              config->services[s / COUNT_OF(kinds)].name.s);
         struct baton_error why = {BATON_OK, ""};
         int32_t partitions = 0;
-        rc = scan_partitions_or_none(log, topic.s, true, &partitions, &why);
+        rc = scan_partitions(log, topic.s, &partitions, &why);
         for (int32_t p = 0; rc == BATON_OK && !stopped && p < partitions; p++) {
             rc = scan_partition(log, topic.s, p, 0, resolve_record, &resolve, &stopped, &why);
         }

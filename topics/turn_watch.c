@@ -49,7 +49,7 @@ baton_code turn_watch_open(struct log *log, const struct config *config, const c
                            struct turn_watch **ret_watch, struct baton_error *err)
 {
     struct turn_watch *watch = calloc(1, sizeof(*watch));
-    struct scan_hidden hidden = {0, {BATON_OK, ""}};
+    struct scan_hidden hidden = {0};
     baton_code rc = BATON_OK;
     if (watch == NULL || (watch->at = calloc(config->n_services + 1, sizeof(*watch->at))) == NULL) {
         free(watch);

@@ -63,6 +63,17 @@ def test_apply_never_changes_the_number_of_partitions(host):
     assert doctor.status == 8 and "fixed when a topic is made" in doctor.out, doctor
 
 
+@pytest.mark.parametrize("words", [("turns", "list"), ("turns", "show", "abcdef"), ("turns", "show", "ab" * 16), ("dlq", "list"),
+                                   ("dlq", "list", "--service", "alpha"), ("services",)], ids=" ".join)
+def test_lists_do_not_say_nothing_where_no_topic_is(host, words):
+    """Another prefix, other brokers: who looks there is told so; a single service without topics is passed over."""
+    elsewhere = host.run(*words, "--set", "prefix=elsewhere", "--json")
+    elsewhere.refused("topic_missing", 8)
+    assert "elsewhere." in elsewhere.out and "baton topics apply" in elsewhere.out, elsewhere
+    host.write({"alpha": None, "beta": None, "gamma": None})
+    assert host.run("turns", "list", "--json").ok().objects == [] == host.run("dlq", "list", "--json").ok().objects
+
+
 def test_list_shows_what_is_there(host):
     host.published()
     listed = {one["topic"]: one for one in host.run("topics", "list", "--records", "--json").ok().objects}

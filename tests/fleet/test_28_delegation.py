@@ -271,6 +271,7 @@ def test_r33_when_all_rest_the_list_goes_on(fresh):
     ready(host.worker("alpha"), host.worker("beta"))
     first = host.published("alpha", "reviewer", "t-1")
     assert story(host.ends(first, "completed")) == [(1, "alpha", "failed", "auth"), (2, "alpha", "delegated", "auth"), (3, "beta", "completed", None)]
+    assert [one["lag"] for one in host.run("services", "--json").ok().objects] == [0, 0], "a commit's marker is no handoff"
     assert tokens(host, first) == ["first", "second", None]
     second = host.published("alpha", "reviewer", "t-2")
     shown = host.ends(second, "completed")
