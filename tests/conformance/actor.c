@@ -1,6 +1,7 @@
 /* Other processes of a test. Called by the conformance tests, and by main in such a process. */
 #include "tests/conformance/actor.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -306,7 +307,8 @@ struct actor actor_start_counting(const struct fixture *fixture, const char *rol
     actor.pid = fork();
     assert_true(actor.pid >= 0);
     if (actor.pid == 0) {
-        if (dup2(fd, SHARED_FD) == SHARED_FD) { /* without close-on-exec */
+        /* Without close-on-exec, which dup2 of a descriptor to itself would leave. */
+        if (fd == SHARED_FD ? fcntl(fd, F_SETFD, 0) == 0 : dup2(fd, SHARED_FD) == SHARED_FD) {
             execl("/proc/self/exe", "conformance", ACTOR_ARGUMENT, fixture->place, fixture->prefix,
                   role, name, (char *)NULL);
         }
