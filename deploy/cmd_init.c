@@ -325,9 +325,11 @@ static void print(struct init *init, const struct config *config)
 /* What may stand in a list of brokers; the rest is judged as part of the configuration. */
 static bool brokers_plain(const char *brokers)
 {
-    return brokers[0] != '\0' &&
+    size_t len = strlen(brokers);
+    return len > 0 && brokers[0] != ',' && brokers[len - 1] != ',' &&
+           strstr(brokers, ",,") == NULL &&
            strspn(brokers, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                           ".-_:[],") == strlen(brokers);
+                           ".-_:[],") == len;
 }
 
 static int usage_of(struct command *cmd, struct init *init)
@@ -355,8 +357,8 @@ static int usage_of(struct command *cmd, struct init *init)
     return 0;
 }
 
-/* A configuration that is there is kept: it must not name another log than what is asked for. Told
- * before anything is written. */
+/* A configuration that is there is kept: it must not name another log, or other brokers, than what
+ * is asked for. Told before anything is written. */
 static baton_code check_kept(struct init *init)
 {
     struct config *config = NULL;
@@ -372,6 +374,12 @@ static baton_code check_kept(struct init *init)
                         "%s is there and says log: %s; init changes no file that is there: edit "
                         "it, once nothing is open, or take another folder",
                         text_quote_of(path).s, config->log == LOG_KIND_kafka ? "kafka" : "local");
+    } else if (rc == BATON_OK && init->brokers != NULL &&
+               strcmp(config->kafka_brokers, init->brokers) != 0) {
+        rc = baton_fail(&init->err, BATON_E_invalid_request,
+                        "%s is there and names the brokers %s; init changes no file that is there: "
+                        "edit kafka.brokers in it, or take another folder",
+                        text_quote_of(path).s, config->kafka_brokers);
     }
     config_free(config);
     return rc;

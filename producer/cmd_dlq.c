@@ -421,10 +421,12 @@ static void replayed_print(struct command *cmd, const char *id, const struct rep
         text_add(&out, id, strlen(id), 0);
         buf_add_text(&out, "  ");
         if (rc == BATON_OK) {
-            buf_printf(&out, "%s%sat %s: %s%s%s", result->role, result->role[0] != '\0' ? " " : "",
-                       result->service, replayed_text(result->what),
-                       result->what == REPLAYED_passed ? " to " : "",
-                       result->what == REPLAYED_passed ? result->to : "");
+            bool on = result->to[0] != '\0';
+            buf_printf(&out, "%s%sat %s%s%s: %s", result->role, result->role[0] != '\0' ? " " : "",
+                       result->service, on ? ", to " : "", result->to,
+                       on && result->what == REPLAYED_would
+                           ? "nothing was done (dry run); whether it may, its owner decides"
+                           : replayed_text(result->what));
         } else {
             buf_printf(&out, "%s: ", baton_code_word(rc));
             text_add(&out, err->text, strlen(err->text), 0);
@@ -530,7 +532,7 @@ static const struct command_option replay_options[] = {
     {.name = "again", .kind = OPTION_flag,
      .help = "Also when the budget of replays is spent."},
     {.name = "dry-run", .kind = OPTION_flag, .help = "Says what would be replayed, does nothing."},
-    {.name = "timeout", .argument = "SECONDS", .kind = OPTION_duration, .fallback = OPERATE_TIMEOUT,
+    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = OPERATE_TIMEOUT,
      .help = "How long to wait for the owner's answer; not at all where no worker lives."},
 };
 /* clang-format on */

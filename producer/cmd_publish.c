@@ -58,8 +58,8 @@ static const struct command_option options[] = {
      .help = "Waits for the end: completed, parked or cancelled."},
     {.name = "wait-claim", .kind = OPTION_flag,
      .help = "Waits until a worker of the service has claimed the turn."},
-    {.name = "timeout", .argument = "SECONDS", .kind = OPTION_duration, .fallback = "10m",
-     .help = "How long --wait and --wait-claim wait; then the turn stays queued, and the exit status "
+    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = "10m",
+     .help = "How long --wait and --wait-claim wait, 90 (seconds) or 5m; then the turn stays queued, and the exit status "
              "is 8."},
 };
 /* clang-format on */
@@ -370,7 +370,7 @@ const struct baton_command cmd_publish = {
     .name = "publish",
     .summary = "publish a turn with an explicit role to a service",
     .usage = "--service S --role R --task ID [--payload FILE|-] [--key KEY]\n"
-             "--service S --role R --task ID --wait [--timeout SECONDS] [--json]",
+             "--service S --role R --task ID --wait [--timeout DURATION] [--json]",
     .description =
         "Writes and signs a turn once, and appends it to the topic of the service. Its id is a "
         "hash of "

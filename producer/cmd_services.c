@@ -249,7 +249,7 @@ static int run_resume(struct command *cmd)
 
 #define TIMEOUT_OPTION                                                                             \
     {                                                                                              \
-        .name = "timeout", .argument = "SECONDS", .kind = OPTION_duration,                         \
+        .name = "timeout", .argument = "DURATION", .kind = OPTION_duration,                         \
         .fallback = OPERATE_TIMEOUT,                                                               \
         .help = "How long to wait for the answers; not at all where no worker lives."              \
     }

@@ -319,12 +319,11 @@ static int run_list(struct command *cmd)
 /* clang-format off */
 static const struct command_option list_options[] = {
     {.name = "state", .argument = "STATE", .kind = OPTION_multi,
-     .help = "Only turns in this state: queued, running, parked, delegated, completed, cancelled; may "
-             "be repeated."},
+     .help = "Only turns in this state: queued, running, parked, delegated, completed, cancelled."},
     {.name = "service", .letter = 's', .argument = "S", .kind = OPTION_text,
      .help = "Only turns of this service."},
     {.name = "role", .letter = 'r', .argument = "R", .kind = OPTION_multi,
-     .help = "Only turns of this role; may be repeated."},
+     .help = "Only turns of this role."},
     {.name = "task", .letter = 't', .argument = "ID", .kind = OPTION_text,
      .help = "Only turns of this task."},
     {.name = "limit", .letter = 'n', .argument = "N", .kind = OPTION_int, .min = 1, .max = LIST_MAX,

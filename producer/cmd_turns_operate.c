@@ -144,7 +144,7 @@ static const struct command_option options[] = {
      .help = "Why, kept with the turn."},
     {.name = "service", .letter = 's', .argument = "S", .kind = OPTION_text,
      .help = "Where the turn is to be expected, if no log knows it yet."},
-    {.name = "timeout", .argument = "SECONDS", .kind = OPTION_duration, .fallback = OPERATE_TIMEOUT,
+    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = OPERATE_TIMEOUT,
      .help = "How long to wait for the owner's answer; not at all where no worker lives."},
 };
 /* clang-format on */
@@ -152,7 +152,7 @@ static const struct command_option options[] = {
 const struct baton_command cmd_turns_cancel = {
     .name = "cancel",
     .summary = "cancel a turn, for good",
-    .usage = "ID --reason TEXT [--timeout SECONDS] [--json]",
+    .usage = "ID --reason TEXT [--timeout DURATION] [--json]",
     .description =
         "Sends a signed cancel to the service that has the turn. Its executor is killed "
         "first, then the turn is cancelled. Of a turn that was not taken in yet the cancel "

@@ -192,7 +192,7 @@ static int run_wait(struct command *cmd)
 
 /* clang-format off */
 static const struct command_option wait_options[] = {
-    {.name = "timeout", .argument = "SECONDS", .kind = OPTION_duration, .fallback = "10m",
+    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = "10m",
      .help = "How long to wait; then the exit status is 8, and the turn goes on."},
 };
 /* clang-format on */
@@ -200,7 +200,7 @@ static const struct command_option wait_options[] = {
 const struct baton_command cmd_turns_wait = {
     .name = "wait",
     .summary = "wait until a turn has ended or is parked",
-    .usage = "ID [--timeout SECONDS] [--json]",
+    .usage = "ID [--timeout DURATION] [--json]",
     .description = "Waits, then shows the turn as `baton turns show` does.",
     .options = wait_options,
     .n_options = COUNT_OF(wait_options),

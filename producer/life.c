@@ -288,7 +288,7 @@ void life_print_text(const struct turn_life *life, size_t width, struct buf *out
     if (now->ended_at.v != 0) {
         line(out, "ended", wall_text(now->ended_at).s);
     }
-    buf_printf(out, "%-10s %d failures, %d losses, %d replays\n", "counted", now->failures,
+    buf_printf(out, "%-10s failures %d, losses %d, replays %d\n", "counted", now->failures,
                now->losses, now->replays);
     attempts_text(life, width, out);
     result_text(now, out);

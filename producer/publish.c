@@ -63,6 +63,21 @@ static baton_code check_role(const char *word, enum role *ret_role, struct baton
                       text_quote_of(word).s, role_list());
 }
 
+/* As the configuration here says; the service's own decides when it takes the turn in. */
+static baton_code check_served(const struct config *config, const char *name, enum role role,
+                               struct baton_error *err)
+{
+    const struct config_service *service = NULL;
+    baton_code rc = config_service_get(config, name, &service, err);
+    if (rc == BATON_OK && (service->roles & ROLE_BIT(role)) == 0) {
+        rc = baton_fail(err, BATON_E_role_not_served,
+                        "service %s does not serve the role %s: services.%s.roles in %s does not "
+                        "list it",
+                        name, role_word(role), name, text_quote_of(config->path).s);
+    }
+    return rc;
+}
+
 static baton_code check_names(const struct publish_request *request, struct baton_error *err)
 {
     const char *intent = request->intent;
@@ -254,6 +269,7 @@ baton_code publisher_publish(struct publisher *publisher, const struct publish_r
     baton_code rc;
     if ((rc = check_service(publisher->config, request->service, err)) != BATON_OK ||
         (rc = check_role(request->role, &role, err)) != BATON_OK ||
+        (rc = check_served(publisher->config, request->service, role, err)) != BATON_OK ||
         (rc = check_names(request, err)) != BATON_OK ||
         (rc = identity_may_create(&publisher->identity, request->service, role, err)) != BATON_OK ||
         (rc = make_turn(publisher, request, role, &published, &turn, err)) != BATON_OK) {

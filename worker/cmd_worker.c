@@ -124,6 +124,5 @@ const struct baton_command cmd_worker = {
                 "baton worker --service example\n"
                 "# execute what is there, then exit\n"
                 "baton worker --service example --drain\n",
-    .environment = "BATON_CONFIG  the configuration, where --config is not given",
     .run = run,
 };

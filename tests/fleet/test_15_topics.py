@@ -182,10 +182,13 @@ def test_init_for_kafka_asks_no_broker(fresh, tmp_path):
     again = fresh.run("init", folder, "--json").ok()
     assert again.one["made"] == [] and again.one["log"] == "kafka"
     fresh.run("init", folder, "--log", "local", "--json").refused("invalid_request", 2)
+    other = fresh.run("init", folder, "--log", "kafka", "--brokers", "localhost:2", "--json")
+    assert "localhost:1,[::1]:1" in other.refused("invalid_request", 2).out, "it would be kept, and the request forgotten"
+    fresh.run("init", folder, "--log", "kafka", "--brokers", "localhost:1,[::1]:1").ok()
 
 
 @pytest.mark.drivers("local")
-@pytest.mark.parametrize("words", [["--log", "kafka"], ["--brokers", "a:1"], ["--log", "kafka", "--brokers", "a"],
+@pytest.mark.parametrize("words", [["--log", "kafka"], ["--brokers", "a:1"], ["--log", "kafka", "--brokers", "a"], ["--log", "kafka", "--brokers", "a:1,"],
                                    ["--log", "kafka", "--brokers", "a:1]\nproof: off #"], ["--log", "redis"]])
 def test_init_refuses_before_it_writes(fresh, tmp_path, words):
     done = fresh.run("init", str(tmp_path / "nothing"), *words)

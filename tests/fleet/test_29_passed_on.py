@@ -181,6 +181,8 @@ def test_a_replay_names_the_service(fresh):
     ready(host.worker("alpha"), host.worker("beta"))
     host.ends(turn, "parked")
     host.replay(turn, "--to", "nowhere").refused("unknown_service", 5)
+    would = host.run("dlq", "replay", turn, "--to", "beta", "--dry-run")
+    assert "at alpha, to beta: nothing was done" in would.ok().out and host.state(turn) == "parked", would
     host.replay(turn, "--to", "alpha").refused("not_permitted", 4)
     host.replay(turn, "--to", "gamma").refused("not_permitted", 4)
     assert host.state(turn) == "parked" and len(host.calls()) == 1

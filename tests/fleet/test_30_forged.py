@@ -358,11 +358,11 @@ def test_x17_a_forged_record_about_a_running_turn(host, watch):
 def test_x18_a_role_that_is_not_served_parks_the_turn(fresh):
     """X18, R-05, R-15: a proven turn that must not run here is parked with its role, and never executed."""
     host = fresh.configure({"alpha": fresh.service(roles=["owner"])})
-    turn = host.published("alpha", "reviewer", "t-1") if host.publish("alpha", "reviewer", "t-0").status == 0 else None
-    if turn is None:
-        record = host.handoff(host.turn(role="reviewer"))
-        host.log.append(record)
-        turn = record.key.decode()
+    refused = host.publish("alpha", "reviewer", "t-0").refused("role_not_served", 7)
+    assert "services.alpha.roles" in refused.out, "a publisher who knows better does not send it"
+    record = host.handoff(host.turn(role="reviewer"))
+    host.log.append(record)
+    turn = record.key.decode()
     host.drain()
     assert host.calls() == []
     shown = host.show(turn)

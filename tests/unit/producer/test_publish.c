@@ -89,6 +89,7 @@ static void test_refusals_come_before_the_log_is_opened(void **state)
         {BATON_E_bad_service, {.service = "coordinator", .role = "owner", .task_id = "t"}},
         {BATON_E_bad_service, {.service = NULL, .role = "owner", .task_id = "t"}},
         {BATON_E_unknown_service, {.service = "gamma", .role = "owner", .task_id = "t"}},
+        {BATON_E_role_not_served, {.service = "beta", .role = "owner", .task_id = "t"}},
         {BATON_E_invalid_request, {.service = "alpha", .role = "Owner", .task_id = "t"}},
         {BATON_E_invalid_request, {.service = "alpha", .role = "", .task_id = "t"}},
         {BATON_E_invalid_request, {.service = "alpha", .role = NULL, .task_id = "t"}},
@@ -214,7 +215,7 @@ static void test_a_service_without_topics_is_unknown(void **state)
     world_open(&w, "");
     struct config *config = host_config(
         &w.host, "identity: alice\nservices:\n"
-                 "  gamma: {roles: [owner], executor: {kind: exec, command: [/bin/true]}}\n");
+                 "  gamma: {roles: [reviewer], executor: {kind: exec, command: [/bin/true]}}\n");
     assert_int_equal(publisher_open(config, &publisher, &err), BATON_OK);
     struct publish_request request = request_of(NULL);
     request.service = "gamma";
@@ -307,7 +308,7 @@ static void test_proof_off_goes_unsigned_without_a_key(void **state)
     world_open(&w, "");
     struct config *config = host_config(
         &w.host, "identity: nobody\nproof: \"off\"\nservices:\n"
-                 "  alpha: {roles: [owner], executor: {kind: exec, command: [/bin/true]}}\n");
+                 "  alpha: {roles: [reviewer], executor: {kind: exec, command: [/bin/true]}}\n");
     assert_int_equal(publisher_open(config, &publisher, &err), BATON_OK);
     struct publish_request request = request_of(NULL);
     assert_int_equal(publisher_publish(&publisher, &request, &published, &err), BATON_OK);
