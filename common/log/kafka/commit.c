@@ -9,7 +9,7 @@
  * replaced is refused. A record that cannot be written is found before anything is sent where that
  * can be known, else by its delivery report, else by asking for each topic alone.
  *
- * In: log.c (kafka_commit)  Out: producer.c
+ * In: log.c (kafka_commit)  Out: deliveries.c, producer.c
  */
 #include "common/log/kafka/member.h"
 
@@ -19,39 +19,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLUSH_STEP_MS 250
 #define ABORT_TIMEOUT_MS 5000
 #define TOPIC_TIMEOUT_MS 2000
-#define QUEUE_STEP_MS 5
 #define STEP_MS 1000
-
-struct deadline {
-    int64_t at; /* monotonic ms */
-    int64_t begun;
-};
-
-static struct deadline deadline_in(int64_t ms)
-{
-    const int64_t now = mono_now().v;
-    return (struct deadline){now + ms, now};
-}
-
-static int left_ms(struct deadline deadline)
-{
-    const int64_t left = deadline.at - mono_now().v;
-    return left > 1 ? (int)left : 1;
-}
 
 /* Of one call of librdkafka that may be repeated: so that a stop is heard meanwhile. */
 static int step_ms(struct deadline deadline)
 {
-    const int left = left_ms(deadline);
+    const int left = deadline_left_ms(deadline);
     return left < STEP_MS ? left : STEP_MS;
-}
-
-static bool over(const struct kafka_member *member, struct deadline deadline)
-{
-    return mono_now().v >= deadline.at || member_hurried(member, deadline.begun);
 }
 
 /* ---- verdicts ---- */
@@ -69,8 +45,9 @@ static struct log_commit_result broken(struct kafka_member *member, rd_kafka_res
                         cause == RD_KAFKA_RESP_ERR_PRODUCER_FENCED ||
                         cause == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH;
     member->txn = TXN_broken;
-    kafka_fail(err, member->log, cause, "writing with transactional id", member->transactional_id);
-    diag_line(DIAG_warn, "kafka.producer_broken", D_TEXT("id", member->transactional_id),
+    kafka_fail(err, member->log, cause, "writing with transactional id",
+               member->transactional_id.s);
+    diag_line(DIAG_warn, "kafka.producer_broken", D_TEXT("id", member->transactional_id.s),
               D_TEXT("error", rd_kafka_err2name(cause)));
     return verdict(fenced ? LOG_VERDICT_fenced : LOG_VERDICT_unknown, kafka_code(cause), -1);
 }
@@ -81,49 +58,6 @@ static bool says_lost(rd_kafka_resp_err_t cause)
     return cause == RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION ||
            cause == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID ||
            cause == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID;
-}
-
-static bool names_record(rd_kafka_resp_err_t cause)
-{
-    switch ((int)cause) {
-    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
-    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
-    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
-    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
-    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
-    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
-    case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
-    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
-    case RD_KAFKA_RESP_ERR_INVALID_MSG:
-    case RD_KAFKA_RESP_ERR_POLICY_VIOLATION:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* The record that the delivery reports blame; all of a batch are blamed for one that is too large:
- * that is the largest. -1: none. */
-static int64_t blamed(const struct kafka_member *member, const struct log_txn *txn,
-                      rd_kafka_resp_err_t *ret_cause)
-{
-    int64_t culprit = -1;
-    size_t largest = 0;
-    for (size_t i = 0; i < txn->n_records && i < member->n_deliveries; i++) {
-        const rd_kafka_resp_err_t cause = member->deliveries[i].cause;
-        const struct log_record *record = &txn->records[i];
-        const size_t size = record->key_len + record->value_len;
-        if (!names_record(cause)) {
-            continue;
-        }
-        if (cause == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ? size <= largest : culprit >= 0) {
-            continue;
-        }
-        culprit = (int64_t)i;
-        largest = size;
-        *ret_cause = cause;
-    }
-    return culprit;
 }
 
 /* ---- ending ---- */
@@ -149,9 +83,9 @@ static struct log_commit_result abort_now(struct kafka_member *member, struct de
         if (fatal || !again) {
             return broken(member, cause, err);
         }
-        if (over(member, deadline)) {
+        if (member_over(member, deadline)) {
             kafka_fail_client(err, &member->producer_client, cause, "ending a transaction of",
-                              member->transactional_id);
+                              member->transactional_id.s);
             return verdict(LOG_VERDICT_unknown, kafka_code(cause), -1);
         }
     }
@@ -199,14 +133,14 @@ static struct log_commit_result commit_now(struct kafka_member *member, const st
         rd_kafka_error_destroy(error);
         if (abortable) {
             return give_up(member, LOG_VERDICT_aborted, cause, "committing a transaction of",
-                           member->transactional_id, -1, err);
+                           member->transactional_id.s, -1, err);
         }
         if (fatal || !again) {
             return broken(member, cause, err);
         }
-        if (over(member, deadline)) {
+        if (member_over(member, deadline)) {
             kafka_fail_client(err, &member->producer_client, cause, "committing a transaction of",
-                              member->transactional_id);
+                              member->transactional_id.s);
             return verdict(LOG_VERDICT_unknown, kafka_code(cause), -1);
         }
     }
@@ -215,113 +149,6 @@ static struct log_commit_result commit_now(struct kafka_member *member, const st
         return verdict(LOG_VERDICT_unknown, BATON_E_service_unavailable, -1);
     }
     return say_committed(member, txn);
-}
-
-/* ---- producing ---- */
-
-static rd_kafka_resp_err_t produce(struct kafka_member *member, const struct log_record *record,
-                                   size_t index)
-{
-    const uint64_t tag = (uint64_t)member->txn_no << 32 | index;
-    rd_kafka_headers_t *headers = kafka_headers_of(record);
-    rd_kafka_resp_err_t cause;
-    do {
-        cause =
-            rd_kafka_producev(member->producer, RD_KAFKA_V_TOPIC(record->topic),
-                              RD_KAFKA_V_PARTITION(record->partition),
-                              RD_KAFKA_V_KEY((void *)record->key, record->key_len),
-                              RD_KAFKA_V_VALUE((void *)record->value, record->value_len),
-                              RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-                              RD_KAFKA_V_OPAQUE((void *)(uintptr_t)tag), RD_KAFKA_V_END);
-        if (cause == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
-            rd_kafka_poll(member->producer, QUEUE_STEP_MS);
-        }
-    } while (cause == RD_KAFKA_RESP_ERR__QUEUE_FULL &&
-             rd_kafka_fatal_error(member->producer, NULL, 0) == RD_KAFKA_RESP_ERR_NO_ERROR);
-    if (cause != RD_KAFKA_RESP_ERR_NO_ERROR && headers != NULL) {
-        rd_kafka_headers_destroy(headers);
-    }
-    return cause;
-}
-
-static bool make_room(struct kafka_member *member, size_t n)
-{
-    if (member->cap_deliveries < n) {
-        struct delivery *more = realloc(member->deliveries, n * sizeof(*more));
-        if (more == NULL) {
-            return false;
-        }
-        member->deliveries = more;
-        member->cap_deliveries = n;
-    }
-    for (size_t i = 0; i < n; i++) {
-        member->deliveries[i] = (struct delivery){RD_KAFKA_RESP_ERR__NOENT, -1, LOG_OFFSET_NONE};
-    }
-    member->n_deliveries = n;
-    member->txn_no++;
-    return true;
-}
-
-static size_t undelivered(const struct kafka_member *member)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < member->n_deliveries; i++) {
-        n += member->deliveries[i].cause == RD_KAFKA_RESP_ERR__NOENT;
-    }
-    return n;
-}
-
-static rd_kafka_resp_err_t first_failure(const struct kafka_member *member)
-{
-    for (size_t i = 0; i < member->n_deliveries; i++) {
-        const rd_kafka_resp_err_t cause = member->deliveries[i].cause;
-        if (cause != RD_KAFKA_RESP_ERR_NO_ERROR && cause != RD_KAFKA_RESP_ERR__NOENT) {
-            return cause;
-        }
-    }
-    return RD_KAFKA_RESP_ERR_NO_ERROR;
-}
-
-/* Has the transaction failed already, though its records wait? Beginning another one within it says
- * so and does nothing else. */
-static bool must_abort(struct kafka_member *member, rd_kafka_resp_err_t *ret_cause)
-{
-    rd_kafka_error_t *error = rd_kafka_begin_transaction(member->producer);
-    if (error == NULL) {
-        check_failed("transaction", "two at a time", __FILE__, __LINE__);
-    }
-    const bool must =
-        rd_kafka_error_txn_requires_abort(error) != 0 || rd_kafka_error_is_fatal(error) != 0;
-    if (must) {
-        *ret_cause = rd_kafka_error_code(error);
-    }
-    rd_kafka_error_destroy(error);
-    return must;
-}
-
-/* Waits until every record is acknowledged. Returns what failed. */
-static rd_kafka_resp_err_t flush(struct kafka_member *member, struct deadline deadline)
-{
-    rd_kafka_resp_err_t cause = RD_KAFKA_RESP_ERR_NO_ERROR;
-    while (undelivered(member) > 0 && first_failure(member) == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        const int left = left_ms(deadline);
-        rd_kafka_flush(member->producer, left < FLUSH_STEP_MS ? left : FLUSH_STEP_MS);
-        if (undelivered(member) == 0) {
-            break;
-        }
-        if (must_abort(member, &cause)) {
-            return cause;
-        }
-        if (over(member, deadline)) {
-            return RD_KAFKA_RESP_ERR__TIMED_OUT;
-        }
-    }
-    const rd_kafka_resp_err_t failed = first_failure(member);
-    if (failed != RD_KAFKA_RESP_ERR_NO_ERROR && !names_record(failed) &&
-        must_abort(member, &cause)) {
-        return cause; /* the records were only thrown away for it */
-    }
-    return failed;
 }
 
 /* ---- whose fault it is ---- */
@@ -337,10 +164,10 @@ static bool denied(struct kafka_member *member, struct log_record record)
         return false;
     }
     bool yes = false;
-    if (make_room(member, 1) &&
+    if (deliveries_begin(member, 1) &&
         kafka_record_check(member->log, &record, TOPIC_TIMEOUT_MS, NULL) == BATON_OK &&
-        produce(member, &record, 0) == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        yes = flush(member, deadline) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+        deliveries_send(member, &record, 0) == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        yes = deliveries_await(member, deadline) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
     }
     member->settled = verdict(LOG_VERDICT_aborted, BATON_OK, -1);
     (void)abort_now(member, deadline_in(ABORT_TIMEOUT_MS), NULL);
@@ -404,7 +231,7 @@ static struct log_commit_result delivery_failed(struct kafka_member *member,
     if (fatal != RD_KAFKA_RESP_ERR_NO_ERROR) {
         return broken(member, fatal, err);
     }
-    int64_t culprit = blamed(member, txn, &cause);
+    int64_t culprit = deliveries_blamed(member, txn, &cause);
     if (culprit < 0 &&
         (cause == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT || cause == RD_KAFKA_RESP_ERR__TIMED_OUT)) {
         culprit = find_missing(member, txn);
@@ -415,7 +242,7 @@ static struct log_commit_result delivery_failed(struct kafka_member *member,
     }
     struct log_commit_result result = give_up(
         member, LOG_VERDICT_aborted, cause, "writing to",
-        culprit >= 0 ? txn->records[culprit].topic : member->transactional_id, culprit, err);
+        culprit >= 0 ? txn->records[culprit].topic : member->transactional_id.s, culprit, err);
     if (result.verdict == LOG_VERDICT_aborted && culprit < 0 &&
         cause == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
         culprit = find_denied(member, txn);
@@ -486,7 +313,7 @@ static struct log_commit_result send_offsets(struct kafka_member *member, const 
             ->offset = offset->next;
     }
     rd_kafka_error_t *error = rd_kafka_send_offsets_to_transaction(
-        member->producer, list, member->metadata, left_ms(deadline));
+        member->producer, list, member->metadata, deadline_left_ms(deadline));
     rd_kafka_topic_partition_list_destroy(list);
     if (error == NULL) {
         return verdict(LOG_VERDICT_committed, BATON_OK, -1);
@@ -515,14 +342,14 @@ static struct log_commit_result run(struct kafka_member *member, const struct lo
     }
     member->txn = TXN_open;
     for (size_t i = 0; i < txn->n_records && cause == RD_KAFKA_RESP_ERR_NO_ERROR; i++) {
-        cause = produce(member, &records[i], i);
+        cause = deliveries_send(member, &records[i], i);
         if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
             member->n_deliveries = i + 1; /* the others were never sent */
             member->deliveries[i].cause = cause;
         }
     }
     if (cause == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        cause = flush(member, deadline);
+        cause = deliveries_await(member, deadline);
     }
     if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
         return delivery_failed(member, txn, cause, err);
@@ -569,7 +396,7 @@ baton_code kafka_commit(struct log_member *base, const struct log_txn *txn, int6
         return BATON_OK;
     }
     struct log_record *records = malloc((txn->n_records + 1) * sizeof(*records));
-    if (records == NULL || !make_room(member, txn->n_records)) {
+    if (records == NULL || !deliveries_begin(member, txn->n_records)) {
         free(records);
         return baton_fail(err, BATON_E_no_memory, "out of memory for a transaction");
     }

@@ -5,6 +5,7 @@
  *   open.c        the log: one connection for administration, the identity of the cluster
  *   settings.c    what a client handle is configured with, and what may be passed through
  *   handle.c      handles made, and listened to
+ *   farewell.c    handles destroyed, bounded
  *   message.c     batches of consumed messages
  *   admin.c       requests of administration and metadata, with one deadline each
  *   errors.c      one table: what an error of librdkafka or the broker means and what to do
@@ -18,6 +19,7 @@
  *   rebalance.c   what the group gives and takes
  *   queue.c       a partition's own queue: seeking and fetching
  *   producer.c    the transactional producer: made anew, fencing a dead one
+ *   deliveries.c  the records of a transaction
  *   commit.c      one transaction
  */
 #ifndef BATON_COMMON_LOG_KAFKA_INTERNAL_H
@@ -30,7 +32,7 @@
 
 struct kafka_log; /* open.c; begins with a struct log */
 
-/* ---- client handles (settings.c, handle.c) ---- */
+/* ---- client handles (settings.c, handle.c, farewell.c) ---- */
 
 enum kafka_use {
     KAFKA_USE_admin,     /* metadata, administration, watermarks: reads uncommitted */
@@ -71,8 +73,8 @@ baton_code kafka_set_int(rd_kafka_conf_t *conf, const char *name, int64_t value,
 /* Makes the handle; owns conf, also when it fails. */
 baton_code kafka_handle_new(struct kafka_client *client, rd_kafka_conf_t *conf, rd_kafka_t **ret_rk,
                             struct baton_error *err);
-/* Destroys a handle in a thread of its own and waits at most timeout_ms for it (it can hang while
- * brokers are away). False: client and log must stay in memory (producer.c). */
+/* Destroys a handle in a thread of its own and waits at most timeout_ms for it (farewell.c). False:
+ * client and log must stay in memory. */
 bool kafka_destroy_bounded(rd_kafka_t *rk, int64_t timeout_ms);
 /* Sets log_cb, error_cb and opaque; part of kafka_conf_new. */
 void kafka_conf_listen(rd_kafka_conf_t *conf, struct kafka_client *client);

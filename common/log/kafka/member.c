@@ -200,8 +200,7 @@ baton_code kafka_member_open(struct log *log, const struct log_member_spec *spec
     if (!spec_copy(&member->spec, spec) || member->fd < 0) {
         rc = baton_fail(why, BATON_E_no_memory, "out of memory or descriptors");
     }
-    snprintf(member->transactional_id, sizeof(member->transactional_id), "%s.%s", spec->group,
-             spec->worker);
+    member->transactional_id = transactional_id_of(spec->group, spec->worker);
     if (rc == BATON_OK) {
         rc = check_topics(member, why);
     }

@@ -43,13 +43,18 @@ struct delivery {
     int64_t offset;
 };
 
+/* Of a member's producer: `<group>.<worker>` (TOPICS.md). */
+struct transactional_id {
+    char s[512];
+};
+
 #define MEMBER_EVENTS 4
 
 struct kafka_member {
     struct log_member base;
     struct kafka_log *log;
     struct log_member_spec spec; /* names are the member's own copies */
-    char transactional_id[512];
+    struct transactional_id transactional_id;
 
     /* consumer: member.c, rebalance.c, queue.c */
     struct kafka_client consumer_client;
@@ -71,7 +76,7 @@ struct kafka_member {
     bool abandoned;  /* a consumer of before does not end: it may still call back */
     struct diag_limit limit;
 
-    /* producer: producer.c, commit.c */
+    /* producer: producer.c, commit.c, deliveries.c */
     struct kafka_client producer_client;
     rd_kafka_t *producer;
     enum txn_state txn;
@@ -86,6 +91,27 @@ struct kafka_member {
 /* ---- member.c ---- */
 /* The caller does not want to wait any longer, and has waited for a second. */
 bool member_hurried(const struct kafka_member *member, int64_t since_ms);
+
+/* When the time of a call is over. */
+struct deadline {
+    int64_t at; /* monotonic ms */
+    int64_t begun;
+};
+static inline struct deadline deadline_in(int64_t ms)
+{
+    const int64_t now = mono_now().v;
+    return (struct deadline){now + ms, now};
+}
+/* At least 1, which librdkafka takes for a time. */
+static inline int deadline_left_ms(struct deadline deadline)
+{
+    const int64_t left = deadline.at - mono_now().v;
+    return left > 1 ? (int)left : 1;
+}
+static inline bool member_over(const struct kafka_member *member, struct deadline deadline)
+{
+    return mono_now().v >= deadline.at || member_hurried(member, deadline.begun);
+}
 
 /* ---- rebalance.c ---- */
 void member_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t kind,
@@ -103,7 +129,23 @@ void member_ring(struct kafka_member *member);
 void queue_open(struct kafka_member *member, int input, int32_t partition);
 void queues_close(struct kafka_member *member);
 
+/* ---- deliveries.c ---- */
+/* Room for n records, none of them sent; deliveries of before are not counted any more. False: no
+ * memory. */
+bool deliveries_begin(struct kafka_member *member, size_t n);
+/* Hands record number index to the producer. */
+rd_kafka_resp_err_t deliveries_send(struct kafka_member *member, const struct log_record *record,
+                                    size_t index);
+/* Waits until every record is acknowledged, or one has failed: returns what failed. */
+rd_kafka_resp_err_t deliveries_await(struct kafka_member *member, struct deadline deadline);
+/* The record that the delivery reports blame, and why; -1: none. */
+int64_t deliveries_blamed(const struct kafka_member *member, const struct log_txn *txn,
+                          rd_kafka_resp_err_t *ret_cause);
+/* Delivery callback of the member's producer. */
+void deliveries_note(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque);
+
 /* ---- producer.c ---- */
+struct transactional_id transactional_id_of(const char *group, const char *worker);
 /*
  * Makes the producer and takes its transactional id over, which ends what an earlier process with
  * that id left open. service_unavailable when the brokers do not answer in time.
@@ -116,9 +158,4 @@ void producer_close(struct kafka_member *member, int64_t timeout_ms);
  * so one is begun for the group's offsets and aborted. Between transactions.
  */
 void producer_unhang(struct kafka_member *member);
-void producer_delivered(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque);
-/* Destroys a handle in a thread of its own and waits at most timeout_ms for it (KAFKA.md 2.3: it
- * can hang). The client of the handle must be kept when it says false. */
-bool kafka_destroy_bounded(rd_kafka_t *rk, int64_t timeout_ms);
-
 #endif

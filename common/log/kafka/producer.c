@@ -2,13 +2,12 @@
  * The transactional producer: made, made anew after a fatal error, and the throw-away one that ends
  * what a dead worker left open.
  *
- * In: member.c, commit.c, log.c
+ * In: member.c, commit.c, log.c  Out: farewell.c
  */
 #include "common/log/kafka/member.h"
 
 #include "common/base/check.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,96 +18,14 @@
 #define INIT_PAUSE_MS 20
 #define TRANSACTION_TIMEOUT_MIN_MS 1000
 
-/* ---- destroying, bounded ---- */
-
-struct farewell {
-    pthread_mutex_t lock;
-    pthread_cond_t done;
-    rd_kafka_t *rk;
-    bool gone;
-    bool abandoned;
-};
-
-static void *destroy_thread(void *arg)
-{
-    struct farewell *farewell = arg;
-    rd_kafka_destroy_flags(farewell->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-    pthread_mutex_lock(&farewell->lock);
-    farewell->gone = true;
-    const bool last = farewell->abandoned;
-    pthread_cond_signal(&farewell->done);
-    pthread_mutex_unlock(&farewell->lock);
-    if (last) {
-        free(farewell);
-    }
-    return NULL;
-}
-
-bool kafka_destroy_bounded(rd_kafka_t *rk, int64_t timeout_ms)
-{
-    struct farewell *farewell = calloc(1, sizeof(*farewell));
-    pthread_condattr_t attr;
-    pthread_t thread;
-    struct timespec end;
-
-    if (farewell == NULL) {
-        rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-        return true;
-    }
-    farewell->rk = rk;
-    pthread_mutex_init(&farewell->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&farewell->done, &attr);
-    pthread_condattr_destroy(&attr);
-    if (pthread_create(&thread, NULL, destroy_thread, farewell) != 0) {
-        rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-        free(farewell);
-        return true;
-    }
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    const int64_t ns = end.tv_nsec + (timeout_ms > 0 ? timeout_ms : 0) % 1000 * 1000000;
-    end.tv_sec += (timeout_ms > 0 ? timeout_ms : 0) / 1000 + ns / 1000000000;
-    end.tv_nsec = ns % 1000000000;
-    pthread_mutex_lock(&farewell->lock);
-    while (!farewell->gone && pthread_cond_timedwait(&farewell->done, &farewell->lock, &end) == 0) {
-    }
-    const bool gone = farewell->gone;
-    farewell->abandoned = !gone;
-    pthread_mutex_unlock(&farewell->lock);
-    if (gone) {
-        pthread_join(thread, NULL);
-        free(farewell);
-    } else {
-        pthread_detach(thread);
-        diag_line(DIAG_warn, "kafka.close_hangs", D_INT("ms", timeout_ms));
-    }
-    return gone;
-}
-
-/* ---- deliveries ---- */
-
-void producer_delivered(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque)
-{
-    const struct kafka_client *client = opaque;
-    struct kafka_member *member = client->owner;
-    const uint64_t tag = (uint64_t)(uintptr_t)message->_private;
-    const size_t index = (size_t)(tag & 0xffffffff);
-    (void)rk;
-    if (member == NULL || (uint32_t)(tag >> 32) != member->txn_no ||
-        index >= member->n_deliveries) {
-        return; /* of a transaction that was aborted */
-    }
-    /* A success without an offset is inferred from a later batch's: see publisher.c. */
-    member->deliveries[index].cause =
-        message->err == RD_KAFKA_RESP_ERR_NO_ERROR && message->offset < 0
-            ? RD_KAFKA_RESP_ERR__MSG_TIMED_OUT
-            : message->err;
-    member->deliveries[index].partition = message->partition;
-    member->deliveries[index].offset = message->offset;
-}
-
 /* ---- making one ---- */
+
+struct transactional_id transactional_id_of(const char *group, const char *worker)
+{
+    struct transactional_id id;
+    snprintf(id.s, sizeof(id.s), "%s.%s", group, worker);
+    return id;
+}
 
 /* Takes the transactional id over: retried inside until the time is over. */
 static baton_code init_transactions(struct kafka_client *client, rd_kafka_t *rk, const char *id,
@@ -201,12 +118,12 @@ baton_code producer_open(struct kafka_member *member, int64_t timeout_ms, struct
 {
     BATON_PRE(member->producer == NULL);
     atomic_store(&member->producer_client.cause, RD_KAFKA_RESP_ERR_NO_ERROR);
-    baton_code rc = make(member->log, &member->producer_client, member->transactional_id,
-                         member->spec.session_ms, producer_delivered, &member->producer, err);
+    baton_code rc = make(member->log, &member->producer_client, member->transactional_id.s,
+                         member->spec.session_ms, deliveries_note, &member->producer, err);
     if (rc != BATON_OK) {
         return rc;
     }
-    rc = init_transactions(&member->producer_client, member->producer, member->transactional_id,
+    rc = init_transactions(&member->producer_client, member->producer, member->transactional_id.s,
                            timeout_ms, err);
     if (rc == BATON_OK) {
         open_outputs(member); /* the brokers are there, so this does not wait long */
@@ -245,7 +162,7 @@ void producer_unhang(struct kafka_member *member)
         rd_kafka_topic_partition_list_destroy(list);
         rd_kafka_consumer_group_metadata_destroy(nobody);
     }
-    diag_line(DIAG_info, "kafka.offsets_hang", D_TEXT("id", member->transactional_id),
+    diag_line(DIAG_info, "kafka.offsets_hang", D_TEXT("id", member->transactional_id.s),
               D_TEXT("error", error != NULL ? rd_kafka_error_string(error) : NULL));
     if (error != NULL) {
         rd_kafka_error_destroy(error);
@@ -267,7 +184,7 @@ baton_code kafka_member_renew(struct log_member *base, struct baton_error *err)
     }
     baton_code rc = producer_open(member, RENEW_TIMEOUT_MS, err);
     diag_line(rc == BATON_OK ? DIAG_info : DIAG_warn, "kafka.producer_renewed",
-              D_TEXT("id", member->transactional_id), D_CODE("code", rc),
+              D_TEXT("id", member->transactional_id.s), D_CODE("code", rc),
               D_TEXT("error", rc != BATON_OK && err != NULL ? err->text : NULL));
     return rc;
 }
@@ -276,7 +193,7 @@ baton_code kafka_fence(struct log *log, const char *group, const char *worker, i
                        struct baton_error *err)
 {
     struct kafka_client *client = calloc(1, sizeof(*client));
-    char id[512];
+    struct transactional_id id;
     rd_kafka_t *rk = NULL;
 
     if (client == NULL) {
@@ -284,10 +201,11 @@ baton_code kafka_fence(struct log *log, const char *group, const char *worker, i
     }
     client->log = (struct kafka_log *)log;
     client->use = KAFKA_USE_txn;
-    snprintf(id, sizeof(id), "%s.%s", group, worker);
-    baton_code rc = make(client->log, client, id, TRANSACTION_TIMEOUT_MIN_MS * 10, NULL, &rk, err);
+    id = transactional_id_of(group, worker);
+    baton_code rc =
+        make(client->log, client, id.s, TRANSACTION_TIMEOUT_MIN_MS * 10, NULL, &rk, err);
     if (rc == BATON_OK) {
-        rc = init_transactions(client, rk, id, timeout_ms, err);
+        rc = init_transactions(client, rk, id.s, timeout_ms, err);
         if (!kafka_destroy_bounded(rk, timeout_ms)) {
             return rc; /* the client is still called back */
         }
