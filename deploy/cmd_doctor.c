@@ -57,7 +57,16 @@ struct doctor {
     struct buf out;
     int counts[LEVEL_COUNT];
     baton_code worst; /* code of the first error */
+    char mend[4200];  /* what mends the findings before, not written yet: once for several */
 };
+
+static void write_mend(struct doctor *d)
+{
+    if (d->mend[0] != '\0') {
+        buf_printf(&d->out, "%22s-> %s\n", "", d->mend);
+    }
+    d->mend[0] = '\0';
+}
 
 /* A finding: what, and the command that mends it ("" for none). */
 static void found(struct doctor *d, enum level level, baton_code code, const char *mend,
@@ -86,12 +95,13 @@ static void found(struct doctor *d, enum level level, baton_code code, const cha
         buf_add_char(&d->out, '\n');
         return;
     }
+    if (strcmp(d->mend, mend) != 0) {
+        write_mend(d);
+    }
     buf_printf(&d->out, "%-5s  %-13s  ", level_words[level], d->check);
     text_add(&d->out, text, strlen(text), 0);
-    if (mend[0] != '\0') {
-        buf_printf(&d->out, "\n%22s-> %s", "", mend);
-    }
     buf_add_char(&d->out, '\n');
+    snprintf(d->mend, sizeof(d->mend), "%s", mend);
 }
 
 /* Each line of findings of another part as one. */
@@ -471,6 +481,7 @@ static int run(struct command *cmd)
     for (size_t i = 0; i < COUNT_OF(checks); i++) {
         d.check = checks[i].name;
         checks[i].run(&d);
+        write_mend(&d);
         if (!command_print(cmd, &d.out)) {
             break;
         }

@@ -74,6 +74,14 @@ def test_lists_do_not_say_nothing_where_no_topic_is(host, words):
     assert host.run("turns", "list", "--json").ok().objects == [] == host.run("dlq", "list", "--json").ok().objects
 
 
+def test_doctor_says_once_what_mends_several(host):
+    doctor = host.run("doctor", "--set", "prefix=elsewhere")
+    assert doctor.status == 8 and doctor.out.count(" is missing\n") == 12 and doctor.out.count("-> baton topics apply\n") == 1, doctor
+    assert doctor.out.index("elsewhere.runs is missing") < doctor.out.index("-> baton topics apply"), "below the last of them"
+    assert all(one["mend"] == "baton topics apply" for one in host.run("doctor", "--set", "prefix=elsewhere", "--json").objects
+               if one["check"] == "topics"), "for programs with each"
+
+
 def test_list_shows_what_is_there(host):
     host.published()
     listed = {one["topic"]: one for one in host.run("topics", "list", "--records", "--json").ok().objects}
