@@ -26,7 +26,7 @@ static bool hopeless(struct kafka_log *log, rd_kafka_t *rk)
     rd_kafka_poll(rk, 0);
     rd_kafka_resp_err_t heard = kafka_client_said(&log->client, said, sizeof(said));
     return kafka_code(heard) == BATON_E_not_permitted ||
-           kafka_fail_client(NULL, &log->client, RD_KAFKA_RESP_ERR__TRANSPORT, "", NULL) ==
+           kafka_fail_client(NULL, &log->client, RD_KAFKA_RESP_ERR__TRANSPORT, KAFKA_TRIED_connect, NULL) ==
                BATON_E_bad_config;
 }
 
@@ -39,7 +39,7 @@ baton_code kafka_metadata(struct kafka_log *log, const char *topic, int64_t time
     rd_kafka_resp_err_t cause;
     const bool all = topic != NULL && strcmp(topic, KAFKA_ALL_TOPICS) == 0;
     if (topic != NULL && !all && (rkt = rd_kafka_topic_new(log->admin, topic, NULL)) == NULL) {
-        return kafka_fail(err, log, rd_kafka_last_error(), "describing", topic);
+        return kafka_fail(err, log, rd_kafka_last_error(), KAFKA_TRIED_describe, topic);
     }
     for (;;) {
         int64_t rest_ms = end_ms - mono_now().v;
@@ -55,8 +55,8 @@ baton_code kafka_metadata(struct kafka_log *log, const char *topic, int64_t time
         rd_kafka_topic_destroy(rkt);
     }
     if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        return topic == NULL ? kafka_fail_client(err, &log->client, cause, "connecting", NULL)
-                             : kafka_fail_client(err, &log->client, cause, "describing",
+        return topic == NULL ? kafka_fail_client(err, &log->client, cause, KAFKA_TRIED_connect, NULL)
+                             : kafka_fail_client(err, &log->client, cause, KAFKA_TRIED_describe,
                                                  all ? "the topics" : topic);
     }
     kafka_client_well(&log->client);
@@ -83,7 +83,7 @@ void kafka_request_begin_by(struct kafka_log *log, rd_kafka_t *rk, rd_kafka_admi
                                               sizeof(text));
 }
 
-baton_code kafka_request_end(struct kafka_request *request, const char *tried, const char *on,
+baton_code kafka_request_end(struct kafka_request *request, enum kafka_tried tried, const char *on,
                              rd_kafka_event_t **ret_event, struct baton_error *err)
 {
     struct kafka_log *log = request->log;
@@ -120,7 +120,7 @@ baton_code kafka_settings_of(struct kafka_log *log, rd_kafka_ResourceType_t type
                              const rd_kafka_ConfigEntry_t ***ret_entries, size_t *ret_count,
                              struct baton_error *err)
 {
-    static const char tried[] = "reading the settings of";
+    static const enum kafka_tried tried = KAFKA_TRIED_settings;
     struct kafka_request request;
     rd_kafka_event_t *event = NULL;
     size_t count = 0;

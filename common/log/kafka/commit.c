@@ -45,7 +45,7 @@ static struct log_commit_result broken(struct kafka_member *member, rd_kafka_res
                         cause == RD_KAFKA_RESP_ERR_PRODUCER_FENCED ||
                         cause == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH;
     member->txn = TXN_broken;
-    kafka_fail(err, member->log, cause, "writing with transactional id",
+    kafka_fail(err, member->log, cause, KAFKA_TRIED_transact,
                member->transactional_id.s);
     diag_line(DIAG_warn, "kafka.producer_broken", D_TEXT("id", member->transactional_id.s),
               D_TEXT("error", rd_kafka_err2name(cause)));
@@ -84,7 +84,7 @@ static struct log_commit_result abort_now(struct kafka_member *member, struct de
             return broken(member, cause, err);
         }
         if (member_over(member, deadline)) {
-            kafka_fail_client(err, &member->producer_client, cause, "ending a transaction of",
+            kafka_fail_client(err, &member->producer_client, cause, KAFKA_TRIED_abort,
                               member->transactional_id.s);
             return verdict(LOG_VERDICT_unknown, kafka_code(cause), -1);
         }
@@ -93,7 +93,7 @@ static struct log_commit_result abort_now(struct kafka_member *member, struct de
 
 /* Nothing of it is to happen: why, and then the abort. */
 static struct log_commit_result give_up(struct kafka_member *member, enum log_verdict kind,
-                                        rd_kafka_resp_err_t cause, const char *tried,
+                                        rd_kafka_resp_err_t cause, enum kafka_tried tried,
                                         const char *on, int64_t culprit, struct baton_error *err)
 {
     const struct deadline deadline = deadline_in(ABORT_TIMEOUT_MS);
@@ -132,14 +132,14 @@ static struct log_commit_result commit_now(struct kafka_member *member, const st
         const bool abortable = rd_kafka_error_txn_requires_abort(error) != 0;
         rd_kafka_error_destroy(error);
         if (abortable) {
-            return give_up(member, LOG_VERDICT_aborted, cause, "committing a transaction of",
+            return give_up(member, LOG_VERDICT_aborted, cause, KAFKA_TRIED_commit,
                            member->transactional_id.s, -1, err);
         }
         if (fatal || !again) {
             return broken(member, cause, err);
         }
         if (member_over(member, deadline)) {
-            kafka_fail_client(err, &member->producer_client, cause, "committing a transaction of",
+            kafka_fail_client(err, &member->producer_client, cause, KAFKA_TRIED_commit,
                               member->transactional_id.s);
             return verdict(LOG_VERDICT_unknown, kafka_code(cause), -1);
         }
@@ -241,7 +241,7 @@ static struct log_commit_result delivery_failed(struct kafka_member *member,
         kafka_topic_forget(member->log, txn->records[culprit].topic);
     }
     struct log_commit_result result = give_up(
-        member, LOG_VERDICT_aborted, cause, "writing to",
+        member, LOG_VERDICT_aborted, cause, KAFKA_TRIED_write,
         culprit >= 0 ? txn->records[culprit].topic : member->transactional_id.s, culprit, err);
     if (result.verdict == LOG_VERDICT_aborted && culprit < 0 &&
         cause == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
@@ -252,7 +252,7 @@ static struct log_commit_result delivery_failed(struct kafka_member *member,
         result.culprit = culprit;
         if (culprit >= 0) {
             result.code =
-                kafka_fail(err, member->log, cause, "writing to", txn->records[culprit].topic);
+                kafka_fail(err, member->log, cause, KAFKA_TRIED_write, txn->records[culprit].topic);
         }
     }
     return result;
@@ -325,7 +325,7 @@ static struct log_commit_result send_offsets(struct kafka_member *member, const 
         return broken(member, cause, err);
     }
     return give_up(member, says_lost(cause) ? LOG_VERDICT_lost : LOG_VERDICT_aborted, cause,
-                   "committing the offsets of group", member->spec.group, -1, err);
+                   KAFKA_TRIED_move, member->spec.group, -1, err);
 }
 
 /* `records` are those of txn with their partitions. */

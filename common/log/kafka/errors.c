@@ -112,29 +112,22 @@ static const struct row rows[] = {
     {ERR(_STATE), BATON_E_unexpected, NULL, ""},
 };
 
-/* Which right an attempt needs. */
-struct right {
-    const char *tried;
-    const char *right;
-    const char *kind;
+/* What was tried, and which right it needs. */
+struct attempt {
+    const char *words;
+    const char *right; /* NULL: none of its own */
+    const char *kind;  /* of the resource */
 };
 
-static const struct right rights[] = {
-    {"writing to", "Write", "topic"},
-    {"opening topic", "Describe", "topic"},
-    {"reading from", "Read", "topic"},
-    {"describing", "Describe", "topic"},
-    {"reading the settings of", "DescribeConfigs", "topic"},
-    {"creating", "Create", "topic"},
-    {"mending", "AlterConfigs", "topic"},
-    {"trimming", "Delete", "topic"},
-    {"joining group", "Read", "group"},
-    {"being a member of group", "Read", "group"},
-    {"describing group", "Describe", "group"},
-    {"asking for the offsets of group", "Describe", "group"},
-    {"taking over transactional id", "Write", "transactional id"},
-    {"writing with transactional id", "Write", "transactional id"},
-};
+#define TRIED_ROW(id, words, right, kind) {words, right, kind},
+static const struct attempt attempts[] = {KAFKA_TRIED(TRIED_ROW)};
+#undef TRIED_ROW
+
+static const struct attempt *attempt_of(enum kafka_tried tried)
+{
+    BATON_PRE((unsigned)tried < KAFKA_TRIED_COUNT);
+    return &attempts[tried];
+}
 
 static const struct row *row_of(rd_kafka_resp_err_t cause)
 {
@@ -155,8 +148,8 @@ baton_code kafka_code(rd_kafka_resp_err_t cause)
     return row != NULL ? row->code : BATON_E_service_unavailable;
 }
 
-/* A resource that the cause names by itself, whatever was tried. */
-static const char *kind_of(rd_kafka_resp_err_t cause, const char *kind)
+/* The kind of resource that the cause is about, whatever was tried. */
+static const char *kind_of(rd_kafka_resp_err_t cause)
 {
     if (cause == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED) {
         return "group";
@@ -164,7 +157,7 @@ static const char *kind_of(rd_kafka_resp_err_t cause, const char *kind)
     if (cause == RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED) {
         return "transactional id";
     }
-    return cause == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED ? "the cluster" : kind;
+    return cause == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED ? "the cluster" : "topic";
 }
 
 static bool about_rights(rd_kafka_resp_err_t cause)
@@ -177,25 +170,21 @@ static bool about_rights(rd_kafka_resp_err_t cause)
 
 /* FIELD B13: right, resource and principal. */
 static baton_code fail_right(struct baton_error *err, const struct kafka_log *log,
-                             rd_kafka_resp_err_t cause, const char *tried, const char *on)
+                             rd_kafka_resp_err_t cause, enum kafka_tried tried, const char *on)
 {
-    const char *right = NULL;
-    const char *kind = "topic";
-    for (size_t i = 0; i < COUNT_OF(rights); i++) {
-        if (strcmp(rights[i].tried, tried) == 0) {
-            right = rights[i].right;
-            kind = rights[i].kind;
-        }
-    }
-    kind = kind_of(cause, kind);
-    const bool brought = right != NULL && strcmp(right, "Describe") == 0;
+    const struct attempt *attempt = attempt_of(tried);
+    const char *name = on != NULL ? on : "";
+    const char *kind = kind_of(cause);
+    const bool known = strcmp(kind, attempt->kind) == 0; /* else another step of it was refused */
+    const char *right = known && attempt->right != NULL ? attempt->right : "that this needs";
+    const char *quote = known && attempt->right != NULL ? "'" : "";
     return baton_fail(err, BATON_E_not_permitted,
                       "%s%s%s: %s lacks the right %s%s%s%s on %s%s%s; `baton topics plan --acl` "
                       "prints the rights that are needed",
-                      tried, on != NULL ? " " : "", on != NULL ? on : "", kafka_principal(log),
-                      right != NULL ? "'" : "", right != NULL ? right : "that this needs",
-                      right != NULL ? "'" : "", brought ? " (which Read and Write bring)" : "",
-                      kind, on != NULL ? " " : "", on != NULL ? on : "");
+                      attempt->words, on != NULL ? " " : "", name, kafka_principal(log), quote,
+                      right, quote,
+                      strcmp(right, "Describe") == 0 ? " (which Read and Write bring)" : "", kind,
+                      known && on != NULL ? " " : "", known ? name : "");
 }
 
 /* What is said of the brokers, not of what was tried on. */
@@ -220,7 +209,7 @@ static bool about_brokers(rd_kafka_resp_err_t cause)
 }
 
 baton_code kafka_fail(struct baton_error *err, const struct kafka_log *log,
-                      rd_kafka_resp_err_t cause, const char *tried, const char *on)
+                      rd_kafka_resp_err_t cause, enum kafka_tried tried, const char *on)
 {
     const struct row *row = row_of(cause);
     if (about_rights(cause)) {
@@ -230,10 +219,10 @@ baton_code kafka_fail(struct baton_error *err, const struct kafka_log *log,
     const char *todo = row != NULL ? row->todo : IN_TIME;
     bool brokers = about_brokers(cause);
     bool ours = cause < 0 && !brokers; /* an answer of the client, so say whom it asked */
-    return baton_fail(err, kafka_code(cause), "%s%s%s: %s%s%s%s (%s%s%s)%s%s", tried,
-                      on != NULL ? " " : "", on != NULL ? on : "", brokers ? "brokers " : "",
-                      brokers ? kafka_brokers(log) : "", brokers ? " " : "", why,
-                      rd_kafka_err2name(cause), ours ? ", brokers " : "",
+    return baton_fail(err, kafka_code(cause), "%s%s%s: %s%s%s%s (%s%s%s)%s%s",
+                      attempt_of(tried)->words, on != NULL ? " " : "", on != NULL ? on : "",
+                      brokers ? "brokers " : "", brokers ? kafka_brokers(log) : "",
+                      brokers ? " " : "", why, rd_kafka_err2name(cause), ours ? ", brokers " : "",
                       ours ? kafka_brokers(log) : "", todo[0] != '\0' ? "; " : "", todo);
 }
 
@@ -263,7 +252,7 @@ static bool breaks_off(rd_kafka_resp_err_t heard, const char *said)
 }
 
 baton_code kafka_fail_client(struct baton_error *err, const struct kafka_client *client,
-                             rd_kafka_resp_err_t cause, const char *tried, const char *on)
+                             rd_kafka_resp_err_t cause, enum kafka_tried tried, const char *on)
 {
     char said[sizeof(client->said)];
     rd_kafka_resp_err_t heard =
@@ -284,10 +273,10 @@ baton_code kafka_fail_client(struct baton_error *err, const struct kafka_client 
                        : row != NULL           ? row->todo
                                                : "";
     bool as = code == BATON_E_not_permitted; /* whom the brokers refuse */
-    return baton_fail(err, code, "%s%s%s: brokers %s %s%s%s%s%s (%s)", tried, on != NULL ? " " : "",
-                      on != NULL ? on : "", kafka_brokers(client->log), why, as ? " of " : "",
-                      as ? kafka_principal(client->log) : "", todo[0] != '\0' ? "; " : "", todo,
-                      said);
+    return baton_fail(err, code, "%s%s%s: brokers %s %s%s%s%s%s (%s)", attempt_of(tried)->words,
+                      on != NULL ? " " : "", on != NULL ? on : "", kafka_brokers(client->log), why,
+                      as ? " of " : "", as ? kafka_principal(client->log) : "",
+                      todo[0] != '\0' ? "; " : "", todo, said);
 }
 
 baton_code kafka_unreachable(baton_code code, struct baton_error *err)

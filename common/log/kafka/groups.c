@@ -85,7 +85,7 @@ static baton_code ask_members(struct kafka_log *log, const char *group,
     size_t count = 0;
     kafka_request_begin(log, RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS, ASK_TIMEOUT_MS, &request);
     rd_kafka_DescribeConsumerGroups(log->admin, &group, 1, request.options, request.queue);
-    baton_code rc = kafka_request_end(&request, "describing group", group, &event, err);
+    baton_code rc = kafka_request_end(&request, KAFKA_TRIED_group, group, &event, err);
     if (rc != BATON_OK) {
         return rc;
     }
@@ -99,7 +99,7 @@ static baton_code ask_members(struct kafka_log *log, const char *group,
         rc = kafka_fail_client(err, &log->client,
                                error != NULL ? rd_kafka_error_code(error)
                                              : RD_KAFKA_RESP_ERR__BAD_MSG,
-                               "describing group", group);
+                               KAFKA_TRIED_group, group);
     } else {
         rc = members_of(found[0], ret_members, ret_count, err);
     }
@@ -123,7 +123,7 @@ baton_code kafka_group_members(struct log *base, const char *group,
 static baton_code offset_in(struct kafka_log *log, rd_kafka_event_t *event, const char *group,
                             int64_t *ret_offset, struct baton_error *err)
 {
-    static const char tried[] = "asking for the offsets of group";
+    static const enum kafka_tried tried = KAFKA_TRIED_offsets;
     size_t count = 0;
     const rd_kafka_group_result_t **found = rd_kafka_ListConsumerGroupOffsets_result_groups(
         rd_kafka_event_ListConsumerGroupOffsets_result(event), &count);
@@ -190,7 +190,7 @@ static baton_code ask_offset(struct kafka_log *log, const char *group, const cha
     kafka_request_begin_by(log, rk, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, ASK_TIMEOUT_MS,
                            &request);
     rd_kafka_ListConsumerGroupOffsets(rk, &asked, 1, request.options, request.queue);
-    rc = kafka_request_end(&request, "asking for the offsets of group", group, &event, err);
+    rc = kafka_request_end(&request, KAFKA_TRIED_offsets, group, &event, err);
     rd_kafka_ListConsumerGroupOffsets_destroy(asked);
     if (rc == BATON_OK) {
         rc = offset_in(log, event, group, ret_offset, err);
@@ -204,7 +204,7 @@ baton_code kafka_group_offset(struct log *base, const char *group, const char *t
 {
     struct kafka_log *log = (struct kafka_log *)base;
     const int64_t began_ms = mono_now().v;
-    baton_code rc = kafka_partition_for(log, topic, partition, "describing", ASK_TIMEOUT_MS, err);
+    baton_code rc = kafka_partition_for(log, topic, partition, KAFKA_TRIED_describe, ASK_TIMEOUT_MS, err);
     if (rc != BATON_OK) {
         return rc;
     }

@@ -96,27 +96,50 @@ bool kafka_session_bounds(struct kafka_log *log, int64_t *ret_low, int64_t *ret_
 
 /* ---- errors (errors.c) ---- */
 
+/*
+ * TRIED(id, what was tried, the right that it needs, of what): the words are followed by a name, of
+ * that kind. A right that is missing is told by them (FIELD B13).
+ */
+/* clang-format off */
+#define KAFKA_TRIED(TRIED) \
+    TRIED(connect, "connecting", NULL, "") \
+    TRIED(describe, "describing", "Describe", "topic") \
+    TRIED(settings, "reading the settings of", "DescribeConfigs", "topic") \
+    TRIED(create, "creating", "Create", "topic") \
+    TRIED(mend, "mending", "AlterConfigs", "topic") \
+    TRIED(trim, "trimming", "Delete", "topic") \
+    TRIED(write, "writing to", "Write", "topic") \
+    TRIED(read, "reading from", "Read", "topic") \
+    TRIED(seek, "seeking in", "Read", "topic") \
+    TRIED(open, "opening topic", "Describe", "topic") \
+    TRIED(join, "joining group", "Read", "group") \
+    TRIED(belong, "being a member of group", "Read", "group") \
+    TRIED(group, "describing group", "Describe", "group") \
+    TRIED(offsets, "asking for the offsets of group", "Describe", "group") \
+    TRIED(move, "committing the offsets of group", "Read", "group") \
+    TRIED(take_over, "taking over transactional id", "Write", "transactional id") \
+    TRIED(transact, "writing with transactional id", "Write", "transactional id") \
+    TRIED(commit, "committing a transaction of", "Write", "transactional id") \
+    TRIED(abort, "ending a transaction of", "Write", "transactional id")
+/* clang-format on */
+#define KAFKA_TRIED_ENUM(id, words, right, kind) KAFKA_TRIED_##id,
+enum kafka_tried { KAFKA_TRIED(KAFKA_TRIED_ENUM) KAFKA_TRIED_COUNT };
+#undef KAFKA_TRIED_ENUM
+
 /* What the code means to those above: BATON_E_service_unavailable, not_permitted, topic_missing … */
 baton_code kafka_code(rd_kafka_resp_err_t cause);
 /*
- * Fills *err: what was tried ("writing to", "joining group"), on what (a topic, group or
- * transactional id; may be NULL), why, and what to do; for a missing right its name, the resource
- * and the principal. Returns the code.
+ * Fills *err: what was tried, on what (a topic, group or transactional id; may be NULL), why, and
+ * what to do; for a missing right its name, the resource and the principal. Returns the code.
  */
 baton_code kafka_fail(struct baton_error *err, const struct kafka_log *log,
-                      rd_kafka_resp_err_t cause, const char *tried, const char *on);
+                      rd_kafka_resp_err_t cause, enum kafka_tried tried, const char *on);
 /* The same for a handle that cannot reach the brokers: what its error_cb last heard says more. */
 baton_code kafka_fail_client(struct baton_error *err, const struct kafka_client *client,
-                             rd_kafka_resp_err_t cause, const char *tried, const char *on);
+                             rd_kafka_resp_err_t cause, enum kafka_tried tried, const char *on);
 
 /* For questions that have no time of the caller's: no answer in time is service_unavailable. */
 baton_code kafka_unreachable(baton_code code, struct baton_error *err);
-/*
- * `tried` says which right was missing, so these words are used:
- *   "writing to", "reading from", "describing", "reading the settings of", "creating", "mending",
- *   "trimming" a topic; "joining group", "describing group", "asking for the offsets of group";
- *   "taking over transactional id", "writing with transactional id"
- */
 
 /* ---- requests on the log's own handle (admin.c) ---- */
 
@@ -139,7 +162,7 @@ void kafka_request_begin(struct kafka_log *log, rd_kafka_admin_op_t what, int64_
 void kafka_request_begin_by(struct kafka_log *log, rd_kafka_t *rk, rd_kafka_admin_op_t what,
                             int64_t timeout_ms, struct kafka_request *ret_request);
 /* The answer, and the end of the request whatever came; the caller destroys the event. */
-baton_code kafka_request_end(struct kafka_request *request, const char *tried, const char *on,
+baton_code kafka_request_end(struct kafka_request *request, enum kafka_tried tried, const char *on,
                              rd_kafka_event_t **ret_event, struct baton_error *err);
 /* The settings of a topic, or of a broker by its number, as the brokers have them; they live in
  * *ret_event, which the caller destroys. */
@@ -161,12 +184,12 @@ struct kafka_topic {
 baton_code kafka_topic_of(struct kafka_log *log, const char *name, int64_t timeout_ms,
                           struct kafka_topic *ret_topic, struct baton_error *err);
 /* The same for who tries something else than describing: a refusal is about the right to that. */
-baton_code kafka_topic_for(struct kafka_log *log, const char *name, const char *tried,
+baton_code kafka_topic_for(struct kafka_log *log, const char *name, enum kafka_tried tried,
                            int64_t timeout_ms, struct kafka_topic *ret_topic,
                            struct baton_error *err);
 /* ok, or topic_missing where the topic has no such partition, and the codes of kafka_topic_for. */
 baton_code kafka_partition_for(struct kafka_log *log, const char *name, int32_t partition,
-                               const char *tried, int64_t timeout_ms, struct baton_error *err);
+                               enum kafka_tried tried, int64_t timeout_ms, struct baton_error *err);
 /* Forgets it: a write said that it is gone or different. */
 void kafka_topic_forget(struct kafka_log *log, const char *name);
 /*

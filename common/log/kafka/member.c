@@ -169,7 +169,7 @@ static baton_code consumer_open(struct kafka_member *member, struct baton_error 
         member->inputs[input] =
             rd_kafka_topic_new(member->consumer, member->spec.inputs[input], NULL);
         if (member->inputs[input] == NULL) {
-            return kafka_fail(err, member->log, rd_kafka_last_error(), "opening topic",
+            return kafka_fail(err, member->log, rd_kafka_last_error(), KAFKA_TRIED_open,
                               member->spec.inputs[input]);
         }
     }
@@ -339,7 +339,7 @@ static baton_code fatal(struct kafka_member *member, struct baton_error *err)
                           "id (--id)",
                           member->spec.group, member->spec.worker);
     }
-    return kafka_fail(err, member->log, cause, "being a member of group", member->spec.group);
+    return kafka_fail(err, member->log, cause, KAFKA_TRIED_belong, member->spec.group);
 }
 
 /* An error that the group or the brokers told. Most pass by themselves. */
@@ -355,11 +355,11 @@ static baton_code judge_error(struct kafka_member *member, const rd_kafka_messag
                           "(group.min.session.timeout.ms, group.max.session.timeout.ms)",
                           (long long)member->spec.session_ms);
     case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
-        return kafka_fail(err, member->log, message->err, "joining group", member->spec.group);
+        return kafka_fail(err, member->log, message->err, KAFKA_TRIED_join, member->spec.group);
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED: {
         const char *topic =
             message->rkt != NULL ? rd_kafka_topic_name(message->rkt) : member->spec.inputs[0];
-        return kafka_fail(err, member->log, message->err, "reading from", topic);
+        return kafka_fail(err, member->log, message->err, KAFKA_TRIED_read, topic);
     }
     default:
         diag_limited(&member->limit, DIAG_warn, "kafka.consumer",
@@ -481,5 +481,5 @@ baton_code kafka_member_committed(struct log_member *base, const int32_t *partit
     return cause == RD_KAFKA_RESP_ERR_NO_ERROR
                ? BATON_OK
                : kafka_fail_client(err, &member->consumer_client, cause,
-                                   "asking for the offsets of group", member->spec.group);
+                                   KAFKA_TRIED_offsets, member->spec.group);
 }

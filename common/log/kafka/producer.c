@@ -47,7 +47,7 @@ static baton_code init_transactions(struct kafka_client *client, rd_kafka_t *rk,
         rd_kafka_poll(rk, again ? INIT_PAUSE_MS : 0); /* what the connection says */
         if (!again || mono_now().v >= end || (member != NULL && member_hurried(member, begun)) ||
             atomic_load(&client->cause) == RD_KAFKA_RESP_ERR__AUTHENTICATION) {
-            return kafka_fail_client(err, client, cause, "taking over transactional id", id);
+            return kafka_fail_client(err, client, cause, KAFKA_TRIED_take_over, id);
         }
     }
 }

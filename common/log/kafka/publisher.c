@@ -148,7 +148,7 @@ static baton_code open_topic(struct producer *producer, const char *name, int64_
     producer->topics = topics;
     rd_kafka_topic_t *topic = rd_kafka_topic_new(producer->rk, name, NULL);
     if (topic == NULL) {
-        return kafka_fail(err, producer->client.log, rd_kafka_last_error(), "writing to", name);
+        return kafka_fail(err, producer->client.log, rd_kafka_last_error(), KAFKA_TRIED_write, name);
     }
     producer->topics[producer->n_topics++] = topic;
     timeout_ms = timeout_ms < TOPIC_TIMEOUT_MS ? timeout_ms : TOPIC_TIMEOUT_MS;
@@ -244,7 +244,7 @@ static baton_code judge(struct kafka_publisher *publisher, struct log_record *re
         const struct landing *landing = &landings[i];
         if (landing->cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
             baton_code rc = kafka_fail_client(err, &publisher->producer->client, landing->cause,
-                                              "writing to", records[i].topic);
+                                              KAFKA_TRIED_write, records[i].topic);
             if (rc == BATON_E_topic_missing) {
                 kafka_topic_forget(publisher->log, records[i].topic);
             }

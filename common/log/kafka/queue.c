@@ -59,7 +59,7 @@ static baton_code seek_client(struct kafka_member *member, int input, int32_t pa
     }
     return cause == RD_KAFKA_RESP_ERR_NO_ERROR
                ? BATON_OK
-               : kafka_fail_client(err, &member->consumer_client, cause, "seeking in",
+               : kafka_fail_client(err, &member->consumer_client, cause, KAFKA_TRIED_seek,
                                    member->spec.inputs[input]);
 }
 

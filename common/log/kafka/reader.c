@@ -71,7 +71,7 @@ static baton_code fail(struct kafka_reader *reader, struct seat *seat, rd_kafka_
 {
     rd_kafka_poll(seat->handle->rk, 0);
     baton_code rc = kafka_unreachable(
-        kafka_fail_client(err, &seat->handle->client, cause, "reading from", reader->name), err);
+        kafka_fail_client(err, &seat->handle->client, cause, KAFKA_TRIED_read, reader->name), err);
     if (rc == BATON_E_topic_missing) {
         kafka_topic_forget(reader->log, reader->name);
     }
@@ -129,7 +129,7 @@ baton_code kafka_reader_open(struct log *base, const char *topic, int32_t partit
 {
     struct kafka_log *log = (struct kafka_log *)base;
     baton_code rc =
-        kafka_partition_for(log, topic, partition, "reading from", ANSWER_TIMEOUT_MS, err);
+        kafka_partition_for(log, topic, partition, KAFKA_TRIED_read, ANSWER_TIMEOUT_MS, err);
     if (rc != BATON_OK) {
         return rc;
     }

@@ -32,7 +32,7 @@ static baton_code shape_of(struct kafka_log *log, const char *name, struct log_t
     if (found == NULL || kafka_code(found->err) == BATON_E_topic_missing) {
         rc = topic_not_there(name, err);
     } else if (found->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        rc = kafka_fail(err, log, found->err, "describing", name);
+        rc = kafka_fail(err, log, found->err, KAFKA_TRIED_describe, name);
     } else {
         topic->partitions = found->partition_cnt;
         topic->copies = found->partition_cnt > 0 ? found->partitions[0].replica_cnt : 0;
@@ -125,7 +125,7 @@ static baton_code judge_made(struct kafka_log *log, rd_kafka_event_t *event,
             cause == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) {
             continue;
         }
-        baton_code rc = kafka_fail(err, log, cause, "creating", name);
+        baton_code rc = kafka_fail(err, log, cause, KAFKA_TRIED_create, name);
         const char *said = rd_kafka_topic_result_error_string(results[i]);
         return rc == BATON_E_not_permitted || said == NULL
                    ? rc
@@ -154,7 +154,7 @@ static baton_code create_some(struct kafka_log *log, const struct log_topic *top
     rd_kafka_AdminOptions_set_operation_timeout(request.options, CREATE_TIMEOUT_MS / 2, text,
                                                 sizeof(text));
     rd_kafka_CreateTopics(log->admin, made, count, request.options, request.queue);
-    baton_code rc = kafka_request_end(&request, "creating", topics[0].name, &event, err);
+    baton_code rc = kafka_request_end(&request, KAFKA_TRIED_create, topics[0].name, &event, err);
     rd_kafka_NewTopic_destroy_array(made, count);
     if (rc == BATON_OK) {
         rc = judge_made(log, event, err);
@@ -282,7 +282,7 @@ static baton_code write_settings(struct kafka_log *log, rd_kafka_ConfigResource_
     size_t count = 0;
     kafka_request_begin(log, RD_KAFKA_ADMIN_OP_ALTERCONFIGS, ASK_TIMEOUT_MS, &request);
     rd_kafka_AlterConfigs(log->admin, &resource, 1, request.options, request.queue);
-    baton_code rc = kafka_request_end(&request, "mending", name, &event, err);
+    baton_code rc = kafka_request_end(&request, KAFKA_TRIED_mend, name, &event, err);
     if (rc != BATON_OK) {
         return rc;
     }
@@ -291,7 +291,7 @@ static baton_code write_settings(struct kafka_log *log, rd_kafka_ConfigResource_
     rd_kafka_resp_err_t cause =
         count == 1 ? rd_kafka_ConfigResource_error(results[0]) : RD_KAFKA_RESP_ERR__BAD_MSG;
     if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        rc = kafka_fail(err, log, cause, "mending", name);
+        rc = kafka_fail(err, log, cause, KAFKA_TRIED_mend, name);
     }
     rd_kafka_event_destroy(event);
     return rc;

@@ -94,7 +94,7 @@ static void remember(struct kafka_log *log, const char *name, const struct kafka
     pthread_mutex_unlock(&log->lock);
 }
 
-static baton_code ask_partitions(struct kafka_log *log, const char *name, const char *tried,
+static baton_code ask_partitions(struct kafka_log *log, const char *name, enum kafka_tried tried,
                                  int64_t timeout_ms, int32_t *ret_partitions,
                                  struct baton_error *err)
 {
@@ -150,7 +150,7 @@ baton_code topic_not_there(const char *name, struct baton_error *err)
                       "topic %s is not there: `baton topics apply` makes what is missing", name);
 }
 
-baton_code kafka_topic_for(struct kafka_log *log, const char *name, const char *tried,
+baton_code kafka_topic_for(struct kafka_log *log, const char *name, enum kafka_tried tried,
                            int64_t timeout_ms, struct kafka_topic *ret_topic,
                            struct baton_error *err)
 {
@@ -177,7 +177,7 @@ baton_code kafka_topic_for(struct kafka_log *log, const char *name, const char *
 baton_code kafka_topic_of(struct kafka_log *log, const char *name, int64_t timeout_ms,
                           struct kafka_topic *ret_topic, struct baton_error *err)
 {
-    return kafka_topic_for(log, name, "describing", timeout_ms, ret_topic, err);
+    return kafka_topic_for(log, name, KAFKA_TRIED_describe, timeout_ms, ret_topic, err);
 }
 
 static baton_code check_number(const char *name, const struct kafka_topic *topic, int32_t partition,
@@ -191,7 +191,7 @@ static baton_code check_number(const char *name, const struct kafka_topic *topic
 }
 
 baton_code kafka_partition_for(struct kafka_log *log, const char *name, int32_t partition,
-                               const char *tried, int64_t timeout_ms, struct baton_error *err)
+                               enum kafka_tried tried, int64_t timeout_ms, struct baton_error *err)
 {
     struct kafka_topic topic;
     baton_code rc = kafka_topic_for(log, name, tried, timeout_ms, &topic, err);
@@ -238,7 +238,7 @@ baton_code kafka_record_check(struct kafka_log *log, struct log_record *record, 
 {
     struct kafka_topic topic;
     /* Who may write may ask: a refusal of the question is about the right to write. */
-    baton_code rc = kafka_topic_for(log, record->topic, "writing to", timeout_ms, &topic, err);
+    baton_code rc = kafka_topic_for(log, record->topic, KAFKA_TRIED_write, timeout_ms, &topic, err);
     if (rc != BATON_OK || (rc = check_headers(record, err)) != BATON_OK ||
         (rc = check_size(log, record, timeout_ms, &topic, err)) != BATON_OK) {
         return rc;

@@ -59,7 +59,7 @@ baton_code kafka_watermarks(struct log *base, const char *topic, int32_t partiti
     struct kafka_log *log = (struct kafka_log *)base;
     int64_t low = 0;
     int64_t high = 0;
-    baton_code rc = kafka_partition_for(log, topic, partition, "describing", ASK_TIMEOUT_MS, err);
+    baton_code rc = kafka_partition_for(log, topic, partition, KAFKA_TRIED_describe, ASK_TIMEOUT_MS, err);
     if (rc != BATON_OK) {
         return rc;
     }
@@ -68,7 +68,7 @@ baton_code kafka_watermarks(struct log *base, const char *topic, int32_t partiti
     if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
         rd_kafka_poll(log->admin, 0);
         kafka_topic_forget(log, topic);
-        return kafka_unreachable(kafka_fail_client(err, &log->client, cause, "describing", topic),
+        return kafka_unreachable(kafka_fail_client(err, &log->client, cause, KAFKA_TRIED_describe, topic),
                                  err);
     }
     *ret_low = low;
@@ -88,7 +88,7 @@ static rd_kafka_resp_err_t delete_below(struct kafka_log *log, const char *topic
     rd_kafka_topic_partition_list_destroy(list);
     kafka_request_begin(log, RD_KAFKA_ADMIN_OP_DELETERECORDS, ASK_TIMEOUT_MS, &request);
     rd_kafka_DeleteRecords(log->admin, &asked, 1, request.options, request.queue);
-    *ret_code = kafka_request_end(&request, "trimming", topic, &event, err);
+    *ret_code = kafka_request_end(&request, KAFKA_TRIED_trim, topic, &event, err);
     rd_kafka_DeleteRecords_destroy(asked);
     if (*ret_code != BATON_OK) {
         return RD_KAFKA_RESP_ERR__FAIL;
@@ -105,7 +105,7 @@ baton_code kafka_trim(struct log *base, const char *topic, int32_t partition, in
                       struct baton_error *err)
 {
     struct kafka_log *log = (struct kafka_log *)base;
-    baton_code rc = kafka_partition_for(log, topic, partition, "trimming", ASK_TIMEOUT_MS, err);
+    baton_code rc = kafka_partition_for(log, topic, partition, KAFKA_TRIED_trim, ASK_TIMEOUT_MS, err);
     if (rc != BATON_OK || before <= 0) {
         return rc;
     }
@@ -126,5 +126,5 @@ baton_code kafka_trim(struct log *base, const char *topic, int32_t partition, in
         return baton_fail(err, BATON_E_invalid_request,
                           "topic %s is compacted: records go by their key, none is trimmed", topic);
     }
-    return kafka_fail(err, log, cause, "trimming", topic);
+    return kafka_fail(err, log, cause, KAFKA_TRIED_trim, topic);
 }
