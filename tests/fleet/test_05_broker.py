@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import acls
 from broker import PROGRAM, password
 from host import wait_until
 from kafkalog import Broken, KafkaLog
@@ -40,7 +41,7 @@ def test_users_may_do_what_acls_allow_and_no_more(own_broker):
     own_broker.start()
     all_of_it = KafkaLog(own_broker.brokers, "p")
     all_of_it.create("p.x", 1)
-    all_of_it.allow("User:alice", "topic", "p.", ["read", "describe"], prefixed=True)
+    acls.give(own_broker.brokers, [{"principal": "User:alice", "resource": "topic", "pattern": "prefixed", "name": "p.", "operation": "Read"}])
     who = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "alice", "sasl.password": password("alice")}
     alice = KafkaLog(own_broker.sasl, "p", **who)
     assert alice.topics() == ["p.x"] and alice.records("p.x") == []

@@ -1,7 +1,7 @@
 """A Kafka broker from outside: librdkafka by ctypes, no line of Baton. The counterpart of locallog.py.
 
 Reads what topics hold, and writes what Baton would never write. Called by host.py and by tests of
-rights. One client of each kind for a process and broker; calls are made one at a time.
+rights (which acls.py gives). One client of each kind for a process and broker; calls are made one at a time.
 """
 import ctypes as c
 import threading
@@ -13,10 +13,6 @@ PRODUCER, CONSUMER = 0, 1
 PARTITION_EOF, TIMED_OUT, UNKNOWN_TOPIC, UNKNOWN_PARTITION = -191, -185, 3, -190
 VALUE, KEY, TOPIC, PARTITION, FLAGS, HEADERS = 4, 5, 1, 3, 7, 10  # rd_kafka_vtype_t
 COPY = 2
-RESOURCES = {"topic": 2, "group": 3, "cluster": 4}
-OPERATIONS = {name: number for number, name in enumerate(
-    ("all", "read", "write", "create", "delete", "alter", "describe", "cluster_action", "describe_configs",
-     "alter_configs", "idempotent_write"), 2)}
 
 
 class Message(c.Structure):
@@ -101,10 +97,7 @@ def load():
             ("NewTopic_new", c.c_void_p, [c.c_char_p, c.c_int, c.c_int, c.c_char_p, c.c_size_t]),
             ("NewTopic_set_config", c.c_int, [c.c_void_p, c.c_char_p, c.c_char_p]),
             ("NewTopic_destroy", None, [c.c_void_p]),
-            ("CreateTopics", None, [c.c_void_p, c.POINTER(c.c_void_p), c.c_size_t, c.c_void_p, c.c_void_p]),
-            ("AclBinding_new", c.c_void_p, [c.c_int, c.c_char_p, c.c_int, c.c_char_p, c.c_char_p, c.c_int, c.c_int, c.c_char_p, c.c_size_t]),
-            ("AclBinding_destroy", None, [c.c_void_p]),
-            ("CreateAcls", None, [c.c_void_p, c.POINTER(c.c_void_p), c.c_size_t, c.c_void_p, c.c_void_p])):
+            ("CreateTopics", None, [c.c_void_p, c.POINTER(c.c_void_p), c.c_size_t, c.c_void_p, c.c_void_p])):
         function = getattr(lib, "rd_kafka_" + name)
         function.restype, function.argtypes = result, arguments
     return lib
@@ -383,13 +376,3 @@ class KafkaLog:
         for name, value in settings.items():
             self.lib.rd_kafka_NewTopic_set_config(made, name.replace("_", ".").encode(), str(value).encode())
         self.asked(self.lib.rd_kafka_CreateTopics, [made], self.lib.rd_kafka_NewTopic_destroy)
-
-    def allow(self, principal, resource, name, operations, prefixed=False):
-        """Gives a Kafka principal (User:NAME) rights; the broker must have users."""
-        text = c.create_string_buffer(512)
-        made = []
-        for operation in operations:
-            made.append(self.lib.rd_kafka_AclBinding_new(RESOURCES[resource], name.encode(), 4 if prefixed else 3, principal.encode(),
-                                                         b"*", OPERATIONS[operation], 3, text, 512))
-            assert made[-1], text.value.decode()
-        self.asked(self.lib.rd_kafka_CreateAcls, made, self.lib.rd_kafka_AclBinding_destroy)
