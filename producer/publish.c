@@ -176,8 +176,10 @@ static void trace_begin(const char *given, struct published *published)
 static baton_code open_log(struct publisher *publisher, const char *topic, const char *service,
                            struct baton_error *err)
 {
+    struct log_topic wanted;
     struct log_topic found;
     struct baton_error why = {BATON_OK, ""};
+    char text[640];
     baton_code rc = BATON_OK;
     if (publisher->log == NULL) {
         rc = log_open(publisher->config, &publisher->log, err);
@@ -194,7 +196,14 @@ static baton_code open_log(struct publisher *publisher, const char *topic, const
                           "service '%s' has no topic %s: `baton topics apply` makes it", service,
                           topic);
     }
-    return rc == BATON_OK ? BATON_OK : baton_fail(err, rc, "%s", why.text);
+    if (rc != BATON_OK) {
+        return baton_fail(err, rc, "%s", why.text);
+    }
+    /* The key's partition would be another than the one on which its worker takes it. */
+    topic_settings(TOPIC_handoff, topic, publisher->config->partitions, &wanted);
+    return found.partitions == wanted.partitions || topic_check(&wanted, &found, text, sizeof(text))
+               ? BATON_OK
+               : baton_fail(err, BATON_E_topic_missing, "%s", text);
 }
 
 static baton_code put(struct publisher *publisher, const struct turn *turn, const char *topic,

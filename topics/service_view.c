@@ -100,12 +100,16 @@ baton_code service_view_read(struct log *log, const struct config *config,
     struct topic_name handoff = topic_name(TOPIC_handoff, config->prefix.s, service->name.s);
     struct topic_name turns = topic_name(TOPIC_turns, config->prefix.s, service->name.s);
     struct topic_name group = group_of_workers(config->prefix.s, service->name.s);
+    int32_t partitions = 0;
     baton_code rc;
     if ((rc = scan_partitions(log, handoff.s, &view.partitions, err)) == BATON_OK &&
         (rc = log_group_members(log, group.s, &view.workers, &view.n_workers, err)) == BATON_OK) {
         rc = read_lag(log, config, handoff.s, &view, err);
     }
-    for (int32_t p = 0; rc == BATON_OK && with_turns && p < view.partitions; p++) {
+    if (rc == BATON_OK && with_turns) { /* by its own number: they may have been made unequal */
+        rc = scan_partitions(log, turns.s, &partitions, err);
+    }
+    for (int32_t p = 0; rc == BATON_OK && p < partitions; p++) {
         rc = scan_newest(log, turns.s, p, count_turn, &view, NULL, err);
     }
     if (rc != BATON_OK) {

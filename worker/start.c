@@ -42,7 +42,7 @@ static baton_code check_topics(struct worker *w, struct baton_error *err)
     for (size_t i = 0; i < COUNT_OF(own); i++) {
         struct log_topic wanted;
         struct log_topic found;
-        char text[300];
+        char text[640];
         const char *name = w->names[own[i]].s;
         baton_code rc = log_topic_describe(w->log, name, &found, err);
         if (rc == BATON_E_topic_missing) {
@@ -53,8 +53,7 @@ static baton_code check_topics(struct worker *w, struct baton_error *err)
         }
         topic_settings(own[i], name, w->config->partitions, &wanted);
         if (!topic_check(&wanted, &found, text, sizeof(text))) {
-            return baton_fail(err, BATON_E_topic_missing, "topic %s is not as it must be: %.300s",
-                              name, text);
+            return baton_fail(err, BATON_E_topic_missing, "%s", text);
         }
     }
     return BATON_OK;

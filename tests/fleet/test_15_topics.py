@@ -61,6 +61,10 @@ def test_apply_never_changes_the_number_of_partitions(host):
     assert there[host.topic("handoff")]["partitions"] == 4 and there[host.topic("handoff", "gamma")]["partitions"] == 8
     doctor = host.run("doctor")
     assert doctor.status == 8 and "fixed when a topic is made" in doctor.out, doctor
+    # A key's partition would be another than the worker's: nothing is sent there, and nothing begins to work on it.
+    for refused in (host.publish("alpha", "owner", "t-1"), host.run("worker", "--service", "alpha", "--json")):
+        assert "set it back to 4" in refused.refused("topic_missing", 8).out, refused
+    assert host.log.records(host.topic("handoff")) == []
 
 
 @pytest.mark.parametrize("words", [("turns", "list"), ("turns", "show", "abcdef"), ("turns", "show", "ab" * 16), ("dlq", "list"),
