@@ -27,8 +27,8 @@ struct operated {
 /*
  * Sends control (kind, turn_id and what belongs to the kind; id and at are set here) to the owner
  * of its turn at service, and waits at most timeout_ms for the answer; not at all where no worker
- * of the service lives. A cancel that is forwarded is answered where it arrives. run_id: of the turn, "" outside a run or if the turn is unknown.
- * unknown_service: its control topic is missing.
+ * of the service lives. A cancel that is forwarded is answered where it arrives. run_id: of the
+ * turn, "" outside a run or if the turn is unknown. unknown_service: its control topic is missing.
  */
 baton_code operate_turn(struct session *session, struct control *control, const char *service,
                         const char *run_id, int64_t timeout_ms, struct operated *ret_operated,

@@ -4,7 +4,6 @@
  */
 #include "common/base/check.h"
 #include "common/base/jsonw.h"
-#include "common/base/text.h"
 #include "topics/acl.h"
 #include "topics/cmd_topics.h"
 

@@ -201,8 +201,8 @@ struct next_step failure_next(const struct config *config, const struct config_s
                               const struct turn_record *record, enum failure class,
                               int64_t retry_after_ms, const struct chances *chances, double draw);
 /*
- * What follows an attempt that counts in no budget but the attempts': a clean stop ended it, or it provably
- * never started. The same again; ever later, while nothing starts. Pure.
+ * What follows an attempt that counts in no budget but the attempts': a clean stop ended it, or it
+ * provably never started. The same again; ever later, while nothing starts. Pure.
  */
 struct next_step uncounted_next(const struct config *config, const struct turn_record *record,
                                 enum failure class, double draw);

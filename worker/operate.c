@@ -1,7 +1,7 @@
 /*
- * What operators, origins and lease holders ask of the owner of a turn: cancel, pause, resume, renew,
- * report; replay has a file of its own. Everything acts only through the owner's decision, on the state that the
- * log has (protocol rules 24, 28, 29).
+ * What operators, origins and lease holders ask of the owner of a turn: cancel, pause, resume,
+ * renew, report; replay has a file of its own. Everything acts only through the owner's decision, on
+ * the state that the log has (protocol rules 24, 28, 29).
  *
  * In: common/engine/engine.h (ENGINE_control)  Out: worker/move.c, worker/decision.c,
  * worker/replay.c, worker/lease/owner.c

@@ -6,7 +6,6 @@
 #include "common/base/config_load.h"
 #include "common/base/quantity.h"
 #include "common/base/text.h"
-#include "common/base/word.h"
 
 #include <stdio.h>
 #include <stdlib.h>

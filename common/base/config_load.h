@@ -1,8 +1,9 @@
 /*
  * Inside of the configuration: what its files share while one is being read. Included by config*.c.
  *
- * config.c reads scalars, config_sections.c services, roles and lists, config_check.c and
- * config_kafka.c what they mean together. All of them add findings and go on, so that every mistake is told at once.
+ * config.c reads scalars, config_sections.c services, roles and lists; config_check.c,
+ * config_lists.c and config_kafka.c judge what they mean together. All of them add findings and go
+ * on, so that every mistake is told at once.
  */
 #ifndef BATON_BASE_CONFIG_LOAD_H
 #define BATON_BASE_CONFIG_LOAD_H

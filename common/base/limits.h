@@ -20,9 +20,9 @@
 #define LIMIT_PASSES 8         /* a chain of services longer than this is a loop */
 #define LIMIT_ATTEMPTS_KEPT 64 /* newest attempts in a turn-log record: as many as the budget */
 #define LIMIT_HISTORY (8 * 1024) /* of earlier attempts, as it travels with a pass or dead letter */
-#define LIMIT_NOTE 512         /* one line about an attempt's end */
-#define LIMIT_REASON 1024      /* why an operator cancelled */
-#define LIMIT_ITEMS 256        /* items, artifacts and targets of one result */
+#define LIMIT_NOTE 512           /* one line about an attempt's end */
+#define LIMIT_REASON 1024        /* why an operator cancelled */
+#define LIMIT_ITEMS 256          /* items, artifacts and targets of one result */
 
 /* Executors (worker/EXECUTOR.md). */
 #define LIMIT_RESULT (64 * 1024)        /* the JSON object on descriptor 3 */

@@ -2,10 +2,10 @@
 #include "common/record/keyfile.h"
 
 #include "common/base/limits.h"
+#include "common/base/safe_file.h"
 #include "common/base/text.h"
 #include "common/record/passphrase.h"
 #include "common/record/proof.h"
-#include "common/base/safe_file.h"
 
 #include <openssl/bio.h>
 #include <openssl/crypto.h>

@@ -4,11 +4,11 @@
 #include "common/record/keys.h"
 
 #include "common/base/check.h"
+#include "common/base/safe_file.h"
 #include "common/base/text.h"
 #include "common/base/word.h"
 #include "common/record/keyfile.h"
 #include "common/record/keys_write.h"
-#include "common/base/safe_file.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,10 +5,10 @@
 #include "common/record/keys.h"
 
 #include "common/base/check.h"
+#include "common/base/safe_file.h"
 #include "common/base/text.h"
 #include "common/record/keyfile.h"
 #include "common/record/keys_write.h"
-#include "common/base/safe_file.h"
 
 #include <stdarg.h>
 #include <stdio.h>

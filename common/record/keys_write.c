@@ -2,9 +2,9 @@
 #include "common/record/keys_write.h"
 
 #include "common/base/check.h"
+#include "common/base/safe_file.h"
 #include "common/base/text.h"
 #include "common/record/keyfile.h"
-#include "common/base/safe_file.h"
 
 #include <errno.h>
 #include <stdio.h>

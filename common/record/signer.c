@@ -2,10 +2,10 @@
 #include "common/record/signer.h"
 
 #include "common/base/check.h"
+#include "common/base/safe_file.h"
 #include "common/base/text.h"
 #include "common/record/keyfile.h"
 #include "common/record/proof.h"
-#include "common/base/safe_file.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>

@@ -11,10 +11,10 @@
  */
 #include "common/base/check.h"
 #include "common/base/limits.h"
+#include "common/base/safe_file.h"
 #include "common/base/text.h"
 #include "common/record/keyfile.h"
 #include "common/record/proof.h"
-#include "common/base/safe_file.h"
 #include "common/record/trust_data.h"
 
 #include <dirent.h>

@@ -1,6 +1,7 @@
 /*
  * Requests on the log's own handle: metadata, and those of administration. In: open.c, topic.c,
- * topic_cache.c, trim.c, groups.c, session.c. Each has one deadline; a broker that refuses the login is not waited for.
+ * topic_cache.c, trim.c, groups.c, session.c. Each has one deadline; a broker that refuses the login
+ * is not waited for.
  */
 #include "common/log/kafka/state.h"
 
@@ -26,8 +27,8 @@ static bool hopeless(struct kafka_log *log, rd_kafka_t *rk)
     rd_kafka_poll(rk, 0);
     rd_kafka_resp_err_t heard = kafka_client_said(&log->client, said, sizeof(said));
     return kafka_code(heard) == BATON_E_not_permitted ||
-           kafka_fail_client(NULL, &log->client, RD_KAFKA_RESP_ERR__TRANSPORT, KAFKA_TRIED_connect, NULL) ==
-               BATON_E_bad_config;
+           kafka_fail_client(NULL, &log->client, RD_KAFKA_RESP_ERR__TRANSPORT, KAFKA_TRIED_connect,
+                             NULL) == BATON_E_bad_config;
 }
 
 baton_code kafka_metadata(struct kafka_log *log, const char *topic, int64_t timeout_ms,
@@ -55,9 +56,10 @@ baton_code kafka_metadata(struct kafka_log *log, const char *topic, int64_t time
         rd_kafka_topic_destroy(rkt);
     }
     if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        return topic == NULL ? kafka_fail_client(err, &log->client, cause, KAFKA_TRIED_connect, NULL)
-                             : kafka_fail_client(err, &log->client, cause, KAFKA_TRIED_describe,
-                                                 all ? "the topics" : topic);
+        return topic == NULL
+                   ? kafka_fail_client(err, &log->client, cause, KAFKA_TRIED_connect, NULL)
+                   : kafka_fail_client(err, &log->client, cause, KAFKA_TRIED_describe,
+                                       all ? "the topics" : topic);
     }
     kafka_client_well(&log->client);
     return BATON_OK;

@@ -45,8 +45,7 @@ static struct log_commit_result broken(struct kafka_member *member, rd_kafka_res
                         cause == RD_KAFKA_RESP_ERR_PRODUCER_FENCED ||
                         cause == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH;
     member->txn = TXN_broken;
-    kafka_fail(err, member->log, cause, KAFKA_TRIED_transact,
-               member->transactional_id.s);
+    kafka_fail(err, member->log, cause, KAFKA_TRIED_transact, member->transactional_id.s);
     diag_line(DIAG_warn, "kafka.producer_broken", D_TEXT("id", member->transactional_id.s),
               D_TEXT("error", rd_kafka_err2name(cause)));
     return verdict(fenced ? LOG_VERDICT_fenced : LOG_VERDICT_unknown, kafka_code(cause), -1);

@@ -204,7 +204,8 @@ baton_code kafka_group_offset(struct log *base, const char *group, const char *t
 {
     struct kafka_log *log = (struct kafka_log *)base;
     const int64_t began_ms = mono_now().v;
-    baton_code rc = kafka_partition_for(log, topic, partition, KAFKA_TRIED_describe, ASK_TIMEOUT_MS, err);
+    baton_code rc =
+        kafka_partition_for(log, topic, partition, KAFKA_TRIED_describe, ASK_TIMEOUT_MS, err);
     if (rc != BATON_OK) {
         return rc;
     }

@@ -24,8 +24,8 @@ static struct diag_limit *limit_of(struct kafka_log *log, const char *facility)
 }
 
 /* Lines that say again what is told elsewhere: FAIL comes as an error, too (on_error); GETPID and
- * REQTMOUT are tried again by the client, and what waits for them says so if it is over time. Before the cluster
- * has answered once, all that is said is in the error of who opens the log. */
+ * REQTMOUT are tried again by the client, and what waits for them says so if it is over time. Before
+ * the cluster has answered once, all that is said is in the error of who opens the log. */
 static bool told_elsewhere(const struct kafka_client *client, const char *facility)
 {
     return !atomic_load(&client->log->reached) || strcmp(facility, "FAIL") == 0 ||

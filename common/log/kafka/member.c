@@ -480,6 +480,6 @@ baton_code kafka_member_committed(struct log_member *base, const int32_t *partit
     }
     return cause == RD_KAFKA_RESP_ERR_NO_ERROR
                ? BATON_OK
-               : kafka_fail_client(err, &member->consumer_client, cause,
-                                   KAFKA_TRIED_offsets, member->spec.group);
+               : kafka_fail_client(err, &member->consumer_client, cause, KAFKA_TRIED_offsets,
+                                   member->spec.group);
 }

@@ -148,7 +148,8 @@ static baton_code open_topic(struct producer *producer, const char *name, int64_
     producer->topics = topics;
     rd_kafka_topic_t *topic = rd_kafka_topic_new(producer->rk, name, NULL);
     if (topic == NULL) {
-        return kafka_fail(err, producer->client.log, rd_kafka_last_error(), KAFKA_TRIED_write, name);
+        return kafka_fail(err, producer->client.log, rd_kafka_last_error(), KAFKA_TRIED_write,
+                          name);
     }
     producer->topics[producer->n_topics++] = topic;
     timeout_ms = timeout_ms < TOPIC_TIMEOUT_MS ? timeout_ms : TOPIC_TIMEOUT_MS;

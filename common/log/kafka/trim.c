@@ -59,7 +59,8 @@ baton_code kafka_watermarks(struct log *base, const char *topic, int32_t partiti
     struct kafka_log *log = (struct kafka_log *)base;
     int64_t low = 0;
     int64_t high = 0;
-    baton_code rc = kafka_partition_for(log, topic, partition, KAFKA_TRIED_describe, ASK_TIMEOUT_MS, err);
+    baton_code rc =
+        kafka_partition_for(log, topic, partition, KAFKA_TRIED_describe, ASK_TIMEOUT_MS, err);
     if (rc != BATON_OK) {
         return rc;
     }
@@ -68,8 +69,8 @@ baton_code kafka_watermarks(struct log *base, const char *topic, int32_t partiti
     if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
         rd_kafka_poll(log->admin, 0);
         kafka_topic_forget(log, topic);
-        return kafka_unreachable(kafka_fail_client(err, &log->client, cause, KAFKA_TRIED_describe, topic),
-                                 err);
+        return kafka_unreachable(
+            kafka_fail_client(err, &log->client, cause, KAFKA_TRIED_describe, topic), err);
     }
     *ret_low = low;
     *ret_high = high;
@@ -105,7 +106,8 @@ baton_code kafka_trim(struct log *base, const char *topic, int32_t partition, in
                       struct baton_error *err)
 {
     struct kafka_log *log = (struct kafka_log *)base;
-    baton_code rc = kafka_partition_for(log, topic, partition, KAFKA_TRIED_trim, ASK_TIMEOUT_MS, err);
+    baton_code rc =
+        kafka_partition_for(log, topic, partition, KAFKA_TRIED_trim, ASK_TIMEOUT_MS, err);
     if (rc != BATON_OK || before <= 0) {
         return rc;
     }

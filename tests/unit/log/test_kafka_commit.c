@@ -5,7 +5,6 @@
  */
 #include "tests/unit/log/kafka_mock.h"
 
-
 #define NONE (-1)
 #define SOME (-2) /* whichever is sent first */
 
