@@ -385,13 +385,41 @@ size_t engine_partitions(const struct engine *engine, int32_t *ret_partitions)
     return n;
 }
 
+/*
+ * Trims what was taken, unless the topic is another one than it was taken from: deleted and made
+ * again by somebody. Then nothing in it was taken yet; it shows by its ends, which only rise.
+ */
+static baton_code trim(struct engine *engine, int32_t number, int input, struct baton_error *err)
+{
+    struct feed *feed = &engine->parts[number].feeds[input];
+    const char *topic = engine->spec.inputs[input];
+    int64_t low = 0;
+    int64_t high = 0;
+    baton_code rc = log_watermarks(engine->spec.log, topic, number, &low, &high, err);
+    if (rc != BATON_OK) {
+        return rc;
+    }
+    if (low >= feed->low && high >= feed->committed) {
+        if (feed->committed > low) {
+            rc = log_trim(engine->spec.log, topic, number, feed->committed, err);
+        }
+        feed->low = rc == BATON_OK ? feed->committed : low;
+        return rc;
+    }
+    if (engine->parts[number].in_batch) {
+        return BATON_OK; /* the next time */
+    }
+    diag_line(DIAG_warn, "engine.topic_begins_anew", D_TEXT("topic", topic),
+              D_INT("partition", number), D_INT("offset", feed->committed), D_INT("end", high));
+    return intake_begin_anew(engine, number, input, low, err);
+}
+
 void engine_trim(struct engine *engine)
 {
     struct baton_error err;
     for (int32_t p = 0; p < LOG_PARTITIONS_MAX; p++) {
         for (int input = 0; input < LOG_INPUTS && engine->parts[p].state == PART_owned; input++) {
-            baton_code rc = log_trim(engine->spec.log, engine->spec.inputs[input], p,
-                                     engine->parts[p].feeds[input].committed, &err);
+            baton_code rc = trim(engine, p, input, &err);
             if (rc != BATON_OK) {
                 diag_limited(&engine->limit, DIAG_warn, "engine.trim_failed",
                              D_TEXT("topic", engine->spec.inputs[input]), D_INT("partition", p),

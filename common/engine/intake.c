@@ -57,9 +57,10 @@ static baton_code read_feed(struct engine *engine, int32_t number, int input, si
     }
     feed->at_end = feed->batch.at_end;
     if (feed->batch.count == 0) {
-        /* An end that lies behind what was taken (markers, trimmed records): it is committed, too.
-         */
-        if (feed->batch.next_offset > feed->taken) {
+        /* An end that lies behind what was taken (markers, trimmed records) is committed, too; one
+         * before it is that of a topic that was made again. */
+        if (feed->batch.next_offset > feed->taken ||
+            (feed->at_end && feed->batch.next_offset < feed->taken)) {
             feed->taken = feed->batch.next_offset;
             engine->parts[number].in_batch = true;
             if (engine->eof_since.v == 0) {
@@ -74,6 +75,24 @@ static baton_code read_feed(struct engine *engine, int32_t number, int input, si
         return baton_fail(err, BATON_E_no_memory, "out of memory for %zu records", max);
     }
     return BATON_OK;
+}
+
+/* The topic was made again: all that is in it is read. */
+baton_code intake_begin_anew(struct engine *engine, int32_t number, int input, int64_t low,
+                             struct baton_error *err)
+{
+    struct feed *feed = &engine->parts[number].feeds[input];
+    baton_code rc = log_member_seek(engine->member, input, number, low, err);
+    if (rc == BATON_OK) {
+        feed_empty(feed);
+        feed->low = low;
+        feed->committed = low;
+        feed->taken = low;
+        feed->at_end = false;
+        engine->parts[number].in_batch = true; /* what the group has is of the topic before */
+        engine->eof_since = mono_now();
+    }
+    return rc;
 }
 
 static baton_code fetch_feed(struct engine *engine, int32_t number, int input, size_t max,

@@ -34,6 +34,7 @@ enum part_state {
 struct feed {
     int64_t committed; /* offset that the log has for the group */
     int64_t taken;     /* offset that the next commit sends */
+    int64_t low;       /* the first offset that was there when last asked: it only rises */
     struct log_batch batch;
     struct receipt *receipts; /* one for each record of the batch */
     size_t at;                /* next record to give */
@@ -135,6 +136,8 @@ bool intake_give(struct engine *engine, int input, struct engine_event *ret_even
 void intake_settle_event(struct engine *engine);
 void intake_committed(struct engine *engine);
 void intake_rewind(struct engine *engine);
+baton_code intake_begin_anew(struct engine *engine, int32_t number, int input, int64_t low,
+                             struct baton_error *err);
 
 /* batch.c */
 void batch_clear(struct engine *engine);

@@ -190,8 +190,16 @@ static baton_code learn_offsets(struct engine *engine, struct baton_error *err)
             rc = log_watermarks(engine->spec.log, engine->spec.inputs[input], numbers[i], &low,
                                 &high, err);
             /* Where the group has no offset, the low watermark stands for it and is sent. Never
-             * below what is there: trimmed records are gone. */
+             * below what is there: trimmed records are gone. Nor behind the end: that offset is of
+             * a topic that was made again since, and what was taken from it is known. */
             int64_t at = offsets[input][i] < low ? low : offsets[input][i];
+            if (rc == BATON_OK && at > high) {
+                diag_line(DIAG_warn, "engine.topic_begins_anew",
+                          D_TEXT("topic", engine->spec.inputs[input]),
+                          D_INT("partition", numbers[i]), D_INT("offset", at), D_INT("end", high));
+                at = low;
+            }
+            part->feeds[input].low = low;
             part->feeds[input].committed = at;
             part->feeds[input].taken = at;
             if (input == ENGINE_CONTROL_INPUT && rc == BATON_OK) {

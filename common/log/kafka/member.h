@@ -33,6 +33,7 @@ struct kafka_queue {
     rd_kafka_queue_t *queue; /* NULL: not assigned */
     int64_t next;            /* what the caller reads next; LOG_OFFSET_NONE: not sought yet */
     int64_t started;         /* where the client began, if nothing was taken since; else NONE */
+    bool going; /* `next` or its end has come once: what the client held is behind us */
     bool at_end;
 };
 

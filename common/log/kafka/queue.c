@@ -28,6 +28,7 @@ void queue_open(struct kafka_member *member, int input, int32_t partition)
     rd_kafka_queue_io_event_enable(own->queue, member->fd, &one, sizeof(one));
     own->next = LOG_OFFSET_NONE;
     own->started = LOG_OFFSET_NONE;
+    own->going = false;
     own->at_end = false;
 }
 
@@ -81,10 +82,28 @@ baton_code kafka_member_seek(struct log_member *base, int input, int32_t partiti
     baton_code rc = seek_client(member, input, partition, offset, err);
     if (rc == BATON_OK) {
         own->next = offset;
+        own->going = false;
         own->at_end = false;
         own->started = LOG_OFFSET_NONE;
     }
     return rc;
+}
+
+/*
+ * Is it where reading goes on? What comes below is of before a seek, and passed over; or else the
+ * topic was deleted and made again, and the client has begun anew: then reading does, too.
+ */
+static bool expected(struct kafka_member *member, int input, struct kafka_queue *own,
+                     const rd_kafka_message_t *message)
+{
+    if (message->offset >= own->next) {
+        own->going = true;
+    } else if (own->going) {
+        diag_line(DIAG_warn, "kafka.topic_begins_anew", D_TEXT("topic", member->spec.inputs[input]),
+                  D_INT("partition", message->partition), D_INT("offset", message->offset),
+                  D_INT("expected", own->next));
+    }
+    return own->going;
 }
 
 /* Takes in one message of the queue; false: it was the end, or nothing for the caller. */
@@ -92,7 +111,7 @@ static bool take(struct kafka_member *member, int input, struct kafka_queue *own
                  rd_kafka_message_t *message, struct log_batch *batch)
 {
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-        if (message->offset >= own->next) {
+        if (expected(member, input, own, message)) {
             own->next = message->offset;
             own->at_end = true;
         }
@@ -101,7 +120,7 @@ static bool take(struct kafka_member *member, int input, struct kafka_queue *own
                      D_TEXT("topic", member->spec.inputs[input]),
                      D_INT("partition", message->partition),
                      D_TEXT("error", rd_kafka_message_errstr(message)));
-    } else if (message->offset >= own->next) { /* older ones were fetched before a seek */
+    } else if (expected(member, input, own, message)) {
         own->next = message->offset + 1;
         own->at_end = false;
         if (!kafka_batch_add(batch, message)) {
