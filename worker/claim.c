@@ -3,7 +3,8 @@
  * then the store, then the executor starts (protocol rule 19), with the role of bytes that this
  * process has verified.
  *
- * In: common/engine/engine.h (ENGINE_record), worker/round.c  Out: worker/executor/executor.h
+ * In: common/engine/engine.h (ENGINE_record), worker/round.c  Out: worker/begin.c,
+ * worker/executor/executor.h
  */
 #include "worker/internal.h"
 
@@ -135,63 +136,6 @@ static void claim(struct worker *w, int32_t partition, struct turn_record *take_
     decide(w, partition, take_record, take_turn)->appended = appended;
 }
 
-/* ---- while credential profiles rest ---- */
-
-/* Does the next attempt begin a series that no operator asked for? A replay is tried at once. */
-static bool begins_series(const struct worker *w, const struct turn_record *record)
-{
-    for (size_t i = 0; i < record->n_attempts; i++) {
-        const struct attempt *attempt = &record->attempts[i];
-        if (strcmp(attempt->service.s, w->service->name.s) == 0 &&
-            (attempt->no < record->since || attempt->started_at.v != 0)) {
-            return false;
-        }
-    }
-    return record->attempt == record->since;
-}
-
-/* How this attempt begins: start (with which profile), retry (wait first) or delegate, with its
- * pass. */
-static struct next_step begin(struct worker *w, const struct turn_record *record, bool birth,
-                              enum failure *ret_class, char **ret_pass)
-{
-    const size_t n = record->n_attempts;
-    struct all_rest rest;
-    struct chances chances = {.resting = rest_look(w, &rest)};
-    *ret_pass = NULL;
-    *ret_class = rest.class;
-    if (!birth && !begins_series(w, record)) {
-        return (struct next_step){.kind = NEXT_start, .profile = record->attempts[n - 1].profile.s};
-    }
-    if (chances.resting != 0) {
-        chances.delegate_to = delegate_target(w, record);
-    }
-    struct next_step step = first_next(w->config, w->service, &chances, &rest, !birth);
-    if (step.kind == NEXT_delegate &&
-        (*ret_pass = delegate_sign(w, record, step.to, rest.class)) == NULL) {
-        chances.delegate_to = NULL;
-        step = first_next(w->config, w->service, &chances, &rest, !birth);
-    }
-    return step;
-}
-
-/* Every profile rests, and the turn goes on at another service: its attempt never starts here. */
-static void delegate_unstarted(struct worker *w, int32_t partition, struct turn_record *take_record,
-                               bool birth, const char *to, enum failure class, char *take_pass)
-{
-    struct attempt *attempt = turn_record_attempt(take_record, take_record->attempt);
-    if (birth) {
-        turn_move(w, take_record, true, TURN_queued);
-        attempt = attempt_begin(w, take_record, ATTEMPT_queued, w->service->profiles[0].name.s);
-    }
-    attempt->has_class = true;
-    attempt->class = class;
-    attempt_note(attempt, "not started: every credential profile of the service rests");
-    attempt_move(take_record, attempt, ATTEMPT_delegated, wall_now());
-    delegate_put(w, take_record, to, take_pass);
-    (void)decide(w, partition, take_record, NULL);
-}
-
 static void reject(struct worker *w, const struct engine_event *event, baton_code code,
                    const char *note)
 {
@@ -274,7 +218,7 @@ static baton_code first_time(struct worker *w, const struct engine_event *event,
     baton_code code = may_run(w, receipt->turn, &note);
     const bool later = receipt->turn->not_before.v > wall_now().v;
     if (!cancelled && code == BATON_OK && !later) {
-        step = begin(w, &record, true, &class, &pass);
+        step = begin_next(w, &record, true, &class, &pass);
     }
     const bool tells = cancelled || code != BATON_OK || record.wait || step.kind == NEXT_delegate;
     if ((tells && !can_tell(w)) || (code != BATON_OK && !cancelled && !can_bury(w))) {
@@ -295,7 +239,7 @@ static baton_code first_time(struct worker *w, const struct engine_event *event,
     } else if (step.kind == NEXT_retry) {
         wait_for_time(w, event->partition, &record, (struct wall_ms){wall_now().v + step.delay_ms});
     } else if (step.kind == NEXT_delegate) {
-        delegate_unstarted(w, event->partition, &record, true, step.to, class, pass);
+        begin_elsewhere(w, event->partition, &record, true, step.to, class, pass);
     } else {
         struct turn *turn = receipt->turn;
         receipt->turn = NULL; /* now the decision's; judged again if the batch is dropped */
@@ -391,7 +335,7 @@ static baton_code claim_one(struct worker *w, const struct store_due *due, size_
     }
     baton_code code = verify_stored(w, &record, column_role, &receipt, &note);
     if (code == BATON_OK) {
-        step = begin(w, &record, false, &class, &pass);
+        step = begin_next(w, &record, false, &class, &pass);
     }
     const bool tells = code != BATON_OK || record.wait || step.kind == NEXT_delegate;
     if ((tells && !can_tell(w)) || (code != BATON_OK && !can_bury(w))) {
@@ -400,7 +344,7 @@ static baton_code claim_one(struct worker *w, const struct store_due *due, size_
     } else if (code != BATON_OK) {
         settle_park(w, partition, &record, false, code, note, NULL);
     } else if (step.kind == NEXT_delegate) {
-        delegate_unstarted(w, partition, &record, false, step.to, class, pass);
+        begin_elsewhere(w, partition, &record, false, step.to, class, pass);
     } else {
         char profile[ID_MAX + 1]; /* the attempt's own, perhaps */
         struct turn *turn = receipt.turn;

@@ -3,7 +3,7 @@
  * role and with the same bytes, goes to the next service of the role's chain. Pass, turn record and
  * outcome are records of one batch, so of one transaction of the log (protocol rule 22).
  *
- * In: worker/settle.c, worker/claim.c, worker/replay.c  Out: common/engine/engine.h
+ * In: worker/settle.c, worker/begin.c, worker/replay.c  Out: common/engine/engine.h
  */
 #include "worker/internal.h"
 

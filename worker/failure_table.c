@@ -3,7 +3,7 @@
  * attempt begins while credential profiles rest.
  * Pure: no clock, no store, no log; what can be had and the draw of the jitter are given.
  *
- * In: worker/settle.c, worker/claim.c
+ * In: worker/settle.c, worker/begin.c
  */
 #include "worker/internal.h"
 

@@ -20,6 +20,7 @@
 #include "common/store/store.h"
 #include "topics/catalogue.h"
 #include "worker/executor/executor.h"
+#include "worker/lease/lease.h"
 #include "worker/worker.h"
 
 #define TICK_DUE_MAX 1024 /* queued turns claimed in one round */
@@ -232,6 +233,16 @@ void rest_over(struct worker *w, size_t profile);
 /* Which profiles rest (bits). *ret_rest is set if all of them do. */
 unsigned rest_look(const struct worker *w, struct all_rest *ret_rest);
 
+/* ---- begin.c ---- */
+
+/* How the next attempt begins: start (with which profile), retry (wait first) or delegate, with its
+ * pass, for a refusal of *ret_class; the caller frees it. birth: the turn has no record yet. */
+struct next_step begin_next(struct worker *w, const struct turn_record *record, bool birth,
+                            enum failure *ret_class, char **ret_pass);
+/* Every profile rests, and the turn goes on at another service: its attempt never starts here. */
+void begin_elsewhere(struct worker *w, int32_t partition, struct turn_record *take_record,
+                     bool birth, const char *to, enum failure class, char *take_pass);
+
 /* ---- delegate.c: the turn goes on at another service ---- */
 
 /* A service that turns may be passed on to, whose topics were looked for. */
@@ -301,56 +312,6 @@ void foreign_drop_all(struct worker *w);
  */
 baton_code foreign_expire(struct worker *w, struct baton_error *err);
 bool foreign_next(const struct worker *w, struct mono_ms *ret_at);
-
-/* ---- lease/lease.c: the holder's side, with a thread of its own ---- */
-
-struct leases;
-struct leases_spec {
-    struct log *log;
-    const char *control; /* topic */
-    const char *turns;   /* topic */
-    const char *fleet;
-    const char *worker;
-    const struct signer *signer; /* NULL with proof: off */
-    struct boot_id boot;
-    int64_t lease_ms;
-    int64_t grace_ms;
-    int64_t session_ms;
-    int64_t
-        interval_ms; /* between renewals; the configuration keeps two of them within the grace */
-    bool keep;       /* cut_off: keep */
-    struct executor_pool *pool;
-    struct mailbox *mail; /* gets the leases' own address when leases_take has something */
-};
-baton_code leases_new(const struct leases_spec *spec, struct leases **ret_leases,
-                      struct baton_error *err);
-void leases_free(struct leases *leases);
-struct held {
-    struct turn_id turn;
-    int attempt;
-    int32_t partition;
-    int64_t followed_from; /* the turn log of the partition is followed from here */
-};
-/* From the revoke on: renews at once (waits at most a second for the first answers), then every
- * second. */
-void leases_hold(struct leases *leases, const struct held *held, size_t count, bool lost);
-/* Whose thread is watched from now on (NULL: nobody's): for one that has not come round for an
- * interval, the attempts that run are renewed; after a session less an interval their partitions
- * count as lost. */
-void leases_watch(struct leases *leases, const struct engine *engine);
-/* What runs here now, of partitions that are ours. */
-void leases_running(struct leases *leases, const struct held *running, size_t count);
-/* The attempt has ended: reports until the turn log shows another state. boot: of the end's token.
- */
-void leases_report(struct leases *leases, const struct recorded_end *end);
-/* The partition is ours again, or the attempt is settled. */
-void leases_drop(struct leases *leases, const char *turn_id);
-/* The next attempt whose token is no longer current; false if there is none. */
-bool leases_take(struct leases *leases, struct turn_id *ret_turn, int *ret_attempt,
-                 struct boot_id *ret_boot);
-size_t leases_count(struct leases *leases);
-/* The log did not take the newest renewals and reports. */
-bool leases_unanswered(struct leases *leases);
 
 /* ---- dead_letter.c, tell.c ---- */
 

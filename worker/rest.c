@@ -3,7 +3,7 @@
  * attempt of other turns, nor by `rotate`, for a while. Kept in this worker's memory: a restart, a
  * success, and a changed secret try it again.
  *
- * In: worker/round.c (ends), worker/start.c (secrets)  Out: worker/claim.c, worker/settle.c
+ * In: worker/round.c (ends), worker/start.c (secrets)  Out: worker/begin.c, worker/settle.c
  */
 #include "worker/internal.h"
 
