@@ -151,15 +151,21 @@ static void test_each_error_has_its_verdict(void **state)
     mock_end(&mock);
 }
 
+/* A member that has committed once. */
+static void begin(struct mock *mock)
+{
+    mock_start(mock);
+    mock_join(mock, "t.worker.a");
+    mock->generation = mock_await(mock, LOG_EVENT_assigned).generation;
+    assert_int_equal(commit(mock, 10000).verdict, LOG_VERDICT_committed);
+}
+
 /* The brokers go away in a transaction: its outcome is not known, and the same call finds out. */
 static void test_away_in_a_transaction(void **state)
 {
     struct mock mock;
     (void)state;
-    mock_start(&mock);
-    mock_join(&mock, "t.worker.a");
-    mock.generation = mock_await(&mock, LOG_EVENT_assigned).generation;
-    assert_int_equal(commit(&mock, 10000).verdict, LOG_VERDICT_committed);
+    begin(&mock);
     rd_kafka_mock_broker_set_down(mock.cluster, 1);
     struct log_commit_result result = commit(&mock, 500);
     assert_int_not_equal(result.verdict, LOG_VERDICT_committed);
@@ -181,10 +187,7 @@ static void test_B01_close_without_brokers(void **state)
 {
     struct mock mock;
     (void)state;
-    mock_start(&mock);
-    mock_join(&mock, "t.worker.a");
-    mock.generation = mock_await(&mock, LOG_EVENT_assigned).generation;
-    assert_int_equal(commit(&mock, 10000).verdict, LOG_VERDICT_committed);
+    begin(&mock);
     rd_kafka_mock_broker_set_down(mock.cluster, 1);
     (void)commit(&mock, 300);
     const int64_t before = mono_ns();
