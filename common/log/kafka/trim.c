@@ -3,14 +3,20 @@
 
 #include "common/base/clock.h"
 
+#include <time.h>
+
 #define ASK_TIMEOUT_MS 10000
 #define ASK_SLICE_MS 2000
+#define ASK_PAUSE_MS 50
 
-/* Leaders that have moved, or are not chosen yet, are asked again. */
+/* Leaders that have moved, or are not chosen yet, are asked again. A client whose broker is just
+ * stopping forgets the partitions of a topic for a while: whether they are there is judged by who
+ * knows the topic (topic_cache.c). */
 static bool passing(rd_kafka_resp_err_t cause)
 {
     baton_code code = kafka_code(cause);
-    return code == BATON_E_service_unavailable || code == BATON_E_timed_out;
+    return code == BATON_E_service_unavailable || code == BATON_E_timed_out ||
+           cause == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION;
 }
 
 /* One end of a partition. rd_kafka_query_watermark_offsets would give both, but while its broker is
@@ -29,7 +35,13 @@ static rd_kafka_resp_err_t ask_offset(rd_kafka_t *rk, const char *topic, int32_t
         asked->err = RD_KAFKA_RESP_ERR_NO_ERROR;
         cause = rd_kafka_offsets_for_times(rk, list, (int)(wait_ms > 1 ? wait_ms : 1));
         cause = cause == RD_KAFKA_RESP_ERR_NO_ERROR ? asked->err : cause;
+        if (cause == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION) { /* said at once, without waiting */
+            nanosleep(&(struct timespec){0, ASK_PAUSE_MS * 1000000}, NULL);
+        }
     } while (passing(cause) && mono_now().v < end_ms);
+    if (cause == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION) {
+        cause = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
+    }
     if (cause == RD_KAFKA_RESP_ERR_NO_ERROR && asked->offset < 0) {
         cause = RD_KAFKA_RESP_ERR__BAD_MSG;
     }
