@@ -25,13 +25,13 @@ class OnABroker(Storm):
     frozen_broker, lost_broker = None, None  # until when
 
     def publish(self, count):
-        self.mend_broker(True)
+        self.mend_log()
         super().publish(count)
 
     def suffer(self, what, place):
         pause = time.monotonic() + self.chance.choice([0, 0.3, 1, 4])
         if what == "fence":
-            self.mend_broker(True)
+            self.mend_log()
             try:
                 self.host.log.fence(f"{self.host.group(place[0])}.{place[1]}")
             except Broken as error:
@@ -58,6 +58,9 @@ class OnABroker(Storm):
             self.broker.again()
             self.lost_broker = None
             self.tell("broker is there again")
+
+    def mend_log(self):
+        self.mend_broker(True)
 
     def mend(self, everything=False):
         self.mend_broker(everything)

@@ -31,6 +31,9 @@ class Storm:
     def suffer(self, what, place):
         """One of `more` happens, to that worker if to any."""
 
+    def mend_log(self):
+        """Whatever a fault did to the log is over when this returns."""
+
     def __init__(self, host, seed):
         self.host, self.chance = host, random.Random(seed)
         self.places = [("alpha", "w1"), ("alpha", "w2"), ("alpha", "w3"), ("beta", "w1"), ("beta", "w2")]
@@ -132,6 +135,7 @@ class Storm:
         elif what == "hup":
             worker.process.send_signal(signal.SIGHUP)
         elif what == "twin":
+            self.mend_log()
             twin = self.host.worker(*place)
             status = twin.wait(20)
             assert status in (0, 6) or not worker.alive, twin.log
