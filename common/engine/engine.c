@@ -25,6 +25,20 @@ static bool in_a_hurry(void *arg)
     return engine->stopping || woken(engine);
 }
 
+static baton_code keep_written(struct engine *engine, const char *const *names, size_t count,
+                               struct baton_error *err)
+{
+    engine->written = calloc(count, sizeof(*engine->written));
+    for (size_t i = 0; engine->written != NULL && i < count; i++) {
+        if ((engine->written[i] = strdup(names[i])) == NULL) {
+            break;
+        }
+        engine->n_written++;
+    }
+    return engine->n_written == count ? BATON_OK
+                                      : baton_fail(err, BATON_E_no_memory, "out of memory");
+}
+
 baton_code engine_open(const struct engine_spec *spec, struct engine **ret_engine,
                        struct baton_error *err)
 {
@@ -59,7 +73,10 @@ baton_code engine_open(const struct engine_spec *spec, struct engine **ret_engin
             .hurry = in_a_hurry,
             .hurry_arg = engine,
         };
-        rc = log_member_open(spec->log, &member, &engine->member, err);
+        rc = keep_written(engine, outputs, spec->n_outputs + 1, err);
+        if (rc == BATON_OK) {
+            rc = log_member_open(spec->log, &member, &engine->member, err);
+        }
         engine->spec.outputs = NULL; /* the caller's, for this call */
         engine->spec.n_outputs = 0;
     }
@@ -88,6 +105,10 @@ void engine_close(struct engine *engine, bool leave_group, int64_t timeout_ms)
     verify_free(engine->verify);
     free(engine->puts);
     free(engine->offsets);
+    for (size_t i = 0; i < engine->n_written; i++) {
+        free(engine->written[i]);
+    }
+    free(engine->written);
     free(engine);
 }
 

@@ -49,6 +49,8 @@ struct part {
     int64_t high;
     int64_t from;
     struct log_reader *reader;
+    int64_t reached;         /* how far the reader has come */
+    struct mono_ms moved_at; /* when it last came further */
     struct feed feeds[LOG_INPUTS];
     bool held;
     bool heard;    /* its control topic was read to the end once: then handoffs are taken */
@@ -73,6 +75,8 @@ struct engine {
     struct engine_spec spec;
     struct log_member *member;
     struct verify *verify;
+    char **written; /* every topic that batches name: where a dead owner's records may hang */
+    size_t n_written;
 
     struct part parts[LOG_PARTITIONS_MAX];
     int64_t generation;

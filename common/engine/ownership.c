@@ -26,6 +26,7 @@
 #define RESTORE_RECORDS 256
 #define FENCE_TIMEOUT_MS 5000
 #define OWNER_NOTE_MAX 1024
+#define STALL_MS 2000 /* a transaction that is alive does not stay open so long */
 
 static void all_gone(struct engine *engine, bool lost, struct engine_event *ret_event)
 {
@@ -145,7 +146,8 @@ static bool newest_owner(struct engine *engine, int32_t number, int64_t high, ch
     return found;
 }
 
-static void fence_owner(struct engine *engine, int32_t number)
+/* True: it is this worker itself, from before. */
+static bool fence_owner(struct engine *engine, int32_t number)
 {
     char worker[ID_MAX + 1] = "";
     int64_t low = 0;
@@ -154,13 +156,18 @@ static void fence_owner(struct engine *engine, int32_t number)
 
     if (log_watermarks(engine->spec.log, engine->spec.state, number, &low, &high, &err) !=
             BATON_OK ||
-        !newest_owner(engine, number, high, worker, sizeof(worker)) ||
-        strcmp(worker, engine->spec.worker) == 0) {
-        return;
+        !newest_owner(engine, number, high, worker, sizeof(worker))) {
+        return false;
     }
-    baton_code rc = log_fence(engine->spec.log, engine->spec.group, worker, FENCE_TIMEOUT_MS, &err);
+    if (strcmp(worker, engine->spec.worker) == 0) {
+        return true;
+    }
+    baton_code rc =
+        log_fence(engine->spec.log, engine->spec.group, worker,
+                  (const char *const *)engine->written, engine->n_written, FENCE_TIMEOUT_MS, &err);
     diag_line(DIAG_warn, "engine.fenced", D_TEXT("worker", worker), D_INT("partition", number),
               D_CODE("code", rc), D_TEXT("error", err.text));
+    return false;
 }
 
 /* ---- steps ---- */
@@ -180,7 +187,7 @@ static baton_code learn_offsets(struct engine *engine, struct baton_error *err)
     baton_code rc =
         log_member_committed(engine->member, numbers, n, COMMITTED_TIMEOUT_MS, offsets, err);
     if (rc == BATON_E_timed_out) {
-        fence_owner(engine, numbers[0]);
+        (void)fence_owner(engine, numbers[0]);
     }
     for (size_t i = 0; rc == BATON_OK && i < n; i++) {
         struct part *part = &engine->parts[numbers[i]];
@@ -238,8 +245,23 @@ static baton_code open_reader(struct engine *engine, struct part *part, int32_t 
                                     LOG_READ_committed, &part->reader, err);
     if (rc == BATON_OK) {
         part->state = PART_restoring;
+        part->reached = part->from;
+        part->moved_at = mono_now();
     }
     return rc;
+}
+
+/* The turn log is not read to its end: a transaction is open before it. One of a dead owner ends when
+ * it is fenced, one that hangs from this worker's own past when it makes its producer anew. */
+static void read_stalls(struct engine *engine, struct part *part, int32_t number)
+{
+    part->moved_at = mono_now();
+    diag_line(DIAG_warn, "engine.restore_waits", D_TEXT("topic", engine->spec.state),
+              D_INT("partition", number), D_INT("at", part->reached), D_INT("end", part->high));
+    if (fence_owner(engine, number)) {
+        engine->renew = true;
+        ownership_start_over(engine);
+    }
 }
 
 static baton_code read_on(struct engine *engine, struct part *part, int32_t number,
@@ -248,12 +270,20 @@ static baton_code read_on(struct engine *engine, struct part *part, int32_t numb
     struct log_batch *batch = &engine->restore_batch;
     baton_code rc = log_reader_next(part->reader, RESTORE_RECORDS, 20, batch, err);
     if (rc != BATON_OK) {
+        part->moved_at = mono_now(); /* the log is away: nothing is known of its transactions */
         return rc;
+    }
+    if (batch->next_offset > part->reached) {
+        part->reached = batch->next_offset;
+        part->moved_at = mono_now();
     }
     if (batch->next_offset >= part->high) {
         log_reader_close(part->reader);
         part->reader = NULL;
         part->state = PART_read;
+    } else if (batch->count == 0 && mono_now().v - part->moved_at.v >= STALL_MS) {
+        read_stalls(engine, part, number);
+        return BATON_OK;
     }
     if (batch->count > 0) {
         ret_event->kind = ENGINE_fold;

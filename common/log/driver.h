@@ -60,7 +60,8 @@ struct log_driver_ops {
                          struct log_commit_result *ret_result, struct baton_error *err);
     baton_code (*member_renew)(struct log_member *member, struct baton_error *err);
 
-    baton_code (*fence)(struct log *log, const char *group, const char *worker, int64_t timeout_ms,
+    baton_code (*fence)(struct log *log, const char *group, const char *worker,
+                        const char *const *topics, size_t n_topics, int64_t timeout_ms,
                         struct baton_error *err);
     baton_code (*group_members)(struct log *log, const char *group,
                                 struct log_group_member **ret_members, size_t *ret_count,

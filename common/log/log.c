@@ -225,10 +225,11 @@ baton_code log_member_renew(struct log_member *member, struct baton_error *err)
     return member->ops->member_renew(member, err);
 }
 
-baton_code log_fence(struct log *log, const char *group, const char *worker, int64_t timeout_ms,
+baton_code log_fence(struct log *log, const char *group, const char *worker,
+                     const char *const *topics, size_t n_topics, int64_t timeout_ms,
                      struct baton_error *err)
 {
-    return log->ops->fence(log, group, worker, timeout_ms, err);
+    return log->ops->fence(log, group, worker, topics, n_topics, timeout_ms, err);
 }
 
 baton_code log_group_members(struct log *log, const char *group,

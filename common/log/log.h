@@ -293,8 +293,12 @@ baton_code log_commit(struct log_member *member, const struct log_txn *txn, int6
  * restored after it. */
 baton_code log_member_renew(struct log_member *member, struct baton_error *err);
 
-/* Ends the open transaction of a dead worker of the group, if it has one (throw-away producer). */
-baton_code log_fence(struct log *log, const char *group, const char *worker, int64_t timeout_ms,
+/*
+ * Ends the open transaction of a dead worker of the group, if it has one (throw-away producer), and
+ * what of it hangs in these topics. A live worker that is fenced makes its producer anew.
+ */
+baton_code log_fence(struct log *log, const char *group, const char *worker,
+                     const char *const *topics, size_t n_topics, int64_t timeout_ms,
                      struct baton_error *err);
 
 /* ---- what a group looks like from outside ---- */

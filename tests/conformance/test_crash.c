@@ -47,7 +47,8 @@ static void test_F08_committer_is_killed(void **state)
         int64_t known = count + atomic_load(&actor.shared->n_commits);
         actor_done(&actor);
         /* What it left open is ended, or its markers would come partition by partition. */
-        OK(log_fence(f->log, f->group, "w", f->wait_ms, &err));
+        OK(log_fence(f->log, f->group, "w", (const char *[]){f->turns, f->outcomes}, 2, f->wait_ms,
+                     &err));
 
         int64_t found = count_of_partition(f, 0);
         assert_true(found == known || found == known + 1); /* nothing that was answered is lost */

@@ -340,8 +340,10 @@ static void test_fence_of_the_dead(void **state)
                      LOG_VERDICT_committed);
     actor_kill(&a);
     actor_done(&a);
-    OK(log_fence(f->log, f->group, "a", f->wait_ms, &err));
-    OK(log_fence(f->log, f->group, "never-was", f->wait_ms, &err));
+    OK(log_fence(f->log, f->group, "a", (const char *[]){f->turns, f->outcomes}, 2, f->wait_ms,
+                 &err));
+    OK(log_fence(f->log, f->group, "never-was", (const char *[]){f->turns, f->outcomes}, 2,
+                 f->wait_ms, &err));
     struct log_event event;
     struct log_member *b = join(f, "b", &event);
     int64_t offsets[LOG_INPUTS][LOG_PARTITIONS_MAX];
@@ -421,24 +423,15 @@ static void test_descriptor_wakes(void **state)
 int run_groups(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_one_member_has_all),
-        TEST(test_missing_input),
-        TEST(test_session_out_of_bounds),
-        TEST(test_fetch_is_back_pressure),
-        TEST(test_descriptor_wakes),
-        TEST(test_revoked_then_assigned),
-        TEST(test_one_to_four_members),
-        TEST(test_A24_more_members_than_partitions),
-        TEST(test_static_restart),
-        TEST(test_left_and_back),
-        TEST(test_static_member_stays_away),
-        TEST(test_kill_alone_and_restart),
-        TEST(test_kill_and_takeover),
-        TEST(test_stopped_for_a_session),
-        TEST(test_hung_for_a_session),
-        TEST(test_B04_twin),
-        TEST(test_group_from_outside),
-        TEST(test_fence_of_the_dead),
+        TEST(test_one_member_has_all),       TEST(test_missing_input),
+        TEST(test_session_out_of_bounds),    TEST(test_fetch_is_back_pressure),
+        TEST(test_descriptor_wakes),         TEST(test_revoked_then_assigned),
+        TEST(test_one_to_four_members),      TEST(test_A24_more_members_than_partitions),
+        TEST(test_static_restart),           TEST(test_left_and_back),
+        TEST(test_static_member_stays_away), TEST(test_kill_alone_and_restart),
+        TEST(test_kill_and_takeover),        TEST(test_stopped_for_a_session),
+        TEST(test_hung_for_a_session),       TEST(test_B04_twin),
+        TEST(test_group_from_outside),       TEST(test_fence_of_the_dead),
     };
     return cmocka_run_group_tests_name("groups", tests, NULL, NULL);
 }

@@ -20,6 +20,7 @@
  *   queue.c       a partition's own queue: seeking and fetching
  *   producer.c    the transactional producer: made anew, fencing a dead one
  *   deliveries.c  the records of a transaction
+ *   hang.c        what a coordinator that was killed leaves open
  *   commit.c      one transaction
  */
 #ifndef BATON_COMMON_LOG_KAFKA_INTERNAL_H
@@ -267,7 +268,8 @@ baton_code kafka_member_fetch(struct log_member *member, int input, int32_t part
 baton_code kafka_commit(struct log_member *member, const struct log_txn *txn, int64_t timeout_ms,
                         struct log_commit_result *ret_result, struct baton_error *err);
 baton_code kafka_member_renew(struct log_member *member, struct baton_error *err);
-baton_code kafka_fence(struct log *log, const char *group, const char *worker, int64_t timeout_ms,
+baton_code kafka_fence(struct log *log, const char *group, const char *worker,
+                       const char *const *topics, size_t n_topics, int64_t timeout_ms,
                        struct baton_error *err);
 
 #endif

@@ -159,4 +159,14 @@ void producer_close(struct kafka_member *member, int64_t timeout_ms);
  * so one is begun for the group's offsets and aborted. Between transactions.
  */
 void producer_unhang(struct kafka_member *member);
+/* ---- hang.c ---- */
+/*
+ * Right after init_transactions, outside of a transaction: ends what lies open of this transactional
+ * id in any partition of these topics though the coordinator knows nothing of it; the same for the
+ * committed offsets of a group. False: the producer is of no use any more.
+ */
+bool hang_end_records(struct kafka_log *log, rd_kafka_t *rk, const char *const *topics,
+                      size_t n_topics);
+bool hang_end_offsets(rd_kafka_t *rk, const char *group, const char *topic);
+
 #endif

@@ -2,7 +2,7 @@
  * The transactional producer: made, made anew after a fatal error, and the throw-away one that ends
  * what a dead worker left open.
  *
- * In: member.c, commit.c, log.c  Out: farewell.c
+ * In: member.c, commit.c, log.c  Out: farewell.c, hang.c
  */
 #include "common/log/kafka/member.h"
 
@@ -14,7 +14,6 @@
 
 #define RENEW_TIMEOUT_MS 10000
 #define INIT_STEP_MS 2000
-#define UNHANG_TIMEOUT_MS 2000
 #define INIT_PAUSE_MS 20
 #define TRANSACTION_TIMEOUT_MIN_MS 1000
 
@@ -128,6 +127,10 @@ baton_code producer_open(struct kafka_member *member, int64_t timeout_ms, struct
     if (rc == BATON_OK) {
         open_outputs(member); /* the brokers are there, so this does not wait long */
         member->txn = TXN_none;
+        if (!hang_end_records(member->log, member->producer, member->spec.outputs,
+                              member->spec.n_outputs)) {
+            member->txn = TXN_broken; /* the next commit says so, and it is made anew */
+        }
     }
     return rc;
 }
@@ -146,26 +149,7 @@ void producer_close(struct kafka_member *member, int64_t timeout_ms)
 
 void producer_unhang(struct kafka_member *member)
 {
-    rd_kafka_error_t *error = rd_kafka_begin_transaction(member->producer);
-    if (error == NULL) {
-        rd_kafka_consumer_group_metadata_t *nobody =
-            rd_kafka_consumer_group_metadata_new(member->spec.group);
-        rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
-        /* This offset is never committed. */
-        rd_kafka_topic_partition_list_add(list, member->spec.inputs[0], 0)->offset = 0;
-        error =
-            rd_kafka_send_offsets_to_transaction(member->producer, list, nobody, UNHANG_TIMEOUT_MS);
-        if (error != NULL) {
-            rd_kafka_error_destroy(error);
-        }
-        error = rd_kafka_abort_transaction(member->producer, UNHANG_TIMEOUT_MS);
-        rd_kafka_topic_partition_list_destroy(list);
-        rd_kafka_consumer_group_metadata_destroy(nobody);
-    }
-    diag_line(DIAG_info, "kafka.offsets_hang", D_TEXT("id", member->transactional_id.s),
-              D_TEXT("error", error != NULL ? rd_kafka_error_string(error) : NULL));
-    if (error != NULL) {
-        rd_kafka_error_destroy(error);
+    if (!hang_end_offsets(member->producer, member->spec.group, member->spec.inputs[0])) {
         member->txn = TXN_broken;
     }
 }
@@ -189,7 +173,8 @@ baton_code kafka_member_renew(struct log_member *base, struct baton_error *err)
     return rc;
 }
 
-baton_code kafka_fence(struct log *log, const char *group, const char *worker, int64_t timeout_ms,
+baton_code kafka_fence(struct log *log, const char *group, const char *worker,
+                       const char *const *topics, size_t n_topics, int64_t timeout_ms,
                        struct baton_error *err)
 {
     struct kafka_client *client = calloc(1, sizeof(*client));
@@ -206,6 +191,9 @@ baton_code kafka_fence(struct log *log, const char *group, const char *worker, i
         make(client->log, client, id.s, TRANSACTION_TIMEOUT_MIN_MS * 10, NULL, &rk, err);
     if (rc == BATON_OK) {
         rc = init_transactions(client, rk, id.s, timeout_ms, err);
+        if (rc == BATON_OK && n_topics > 0 && hang_end_records(client->log, rk, topics, n_topics)) {
+            (void)hang_end_offsets(rk, group, topics[0]);
+        }
         if (!kafka_destroy_bounded(rk, timeout_ms)) {
             return rc; /* the client is still called back */
         }

@@ -249,12 +249,15 @@ baton_code local_group_offset(struct log *base, const char *group, const char *t
 }
 
 /* A transaction here ends with its process: the dead leave nothing open. */
-baton_code local_fence(struct log *base, const char *group, const char *worker, int64_t timeout_ms,
+baton_code local_fence(struct log *base, const char *group, const char *worker,
+                       const char *const *topics, size_t n_topics, int64_t timeout_ms,
                        struct baton_error *err)
 {
     (void)base;
     (void)group;
     (void)worker;
+    (void)topics;
+    (void)n_topics;
     (void)timeout_ms;
     (void)err;
     return BATON_OK;

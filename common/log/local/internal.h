@@ -354,7 +354,8 @@ baton_code local_member_commit(struct log_member *member, const struct log_txn *
                                int64_t timeout_ms, struct log_commit_result *ret_result,
                                struct baton_error *err);
 baton_code local_member_renew(struct log_member *member, struct baton_error *err);
-baton_code local_fence(struct log *log, const char *group, const char *worker, int64_t timeout_ms,
+baton_code local_fence(struct log *log, const char *group, const char *worker,
+                       const char *const *topics, size_t n_topics, int64_t timeout_ms,
                        struct baton_error *err);
 baton_code local_group_members(struct log *log, const char *group,
                                struct log_group_member **ret_members, size_t *ret_count,

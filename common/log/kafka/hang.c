@@ -1,0 +1,148 @@
+/*
+ * What a transaction coordinator that was killed leaves behind: it counts a transaction as ended, and
+ * some of its partitions have never heard of it (seen on 4.3.0 when a broker is killed twice in short
+ * order: the abort is complete in the coordinator's log, its markers are in no partition). The last
+ * stable offset of these stands still for ever, and the records that lie open there would become
+ * visible with the next transaction of the same transactional id that writes them: what was dropped
+ * would happen after all.
+ *
+ * So whoever has taken a transactional id over writes once to every partition in which something lies
+ * open, and aborts: its markers end whatever that id has left there. What others have open is theirs,
+ * and stays.
+ *
+ * In: producer.c
+ */
+#include "common/log/kafka/member.h"
+
+#include "common/base/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ASK_TIMEOUT_MS 2000
+#define END_TIMEOUT_MS 5000
+#define NOTE_KEY "~"
+
+/* Where the partitions of the topics end, as this handle's isolation sees it. */
+static bool ask_ends(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list)
+{
+    for (int i = 0; i < list->cnt; i++) {
+        list->elems[i].offset = RD_KAFKA_OFFSET_END;
+        list->elems[i].err = RD_KAFKA_RESP_ERR_NO_ERROR;
+    }
+    return rd_kafka_offsets_for_times(rk, list, ASK_TIMEOUT_MS) == RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/* The partitions in which something lies open, of any transaction. */
+static rd_kafka_topic_partition_list_t *open_partitions(struct kafka_log *log, rd_kafka_t *rk,
+                                                        const char *const *topics, size_t n_topics)
+{
+    rd_kafka_topic_partition_list_t *stable = rd_kafka_topic_partition_list_new(16);
+    rd_kafka_topic_partition_list_t *found = rd_kafka_topic_partition_list_new(16);
+    struct kafka_topic topic;
+    for (size_t i = 0; i < n_topics; i++) {
+        if (kafka_topic_of(log, topics[i], ASK_TIMEOUT_MS, &topic, NULL) == BATON_OK) {
+            rd_kafka_topic_partition_list_add_range(stable, topics[i], 0, topic.partitions - 1);
+        }
+    }
+    rd_kafka_topic_partition_list_t *high = rd_kafka_topic_partition_list_copy(stable);
+    /* A producer asks at read_committed, the log's own handle does not. */
+    if (stable->cnt > 0 && ask_ends(rk, stable) && ask_ends(kafka_admin(log), high)) {
+        for (int i = 0; i < stable->cnt; i++) {
+            const rd_kafka_topic_partition_t *one = &stable->elems[i];
+            const rd_kafka_topic_partition_t *end =
+                rd_kafka_topic_partition_list_find(high, one->topic, one->partition);
+            if (end != NULL && one->err == RD_KAFKA_RESP_ERR_NO_ERROR &&
+                end->offset > one->offset) {
+                rd_kafka_topic_partition_list_add(found, one->topic, one->partition);
+            }
+        }
+    }
+    rd_kafka_topic_partition_list_destroy(stable);
+    rd_kafka_topic_partition_list_destroy(high);
+    return found;
+}
+
+/* Ends the transaction; false: the producer is of no use any more. */
+static bool end(rd_kafka_t *rk)
+{
+    const int64_t until = mono_now().v + END_TIMEOUT_MS;
+    for (;;) {
+        rd_kafka_error_t *error = rd_kafka_abort_transaction(rk, END_TIMEOUT_MS);
+        if (error == NULL) {
+            return true;
+        }
+        const bool again = rd_kafka_error_is_retriable(error) != 0 && mono_now().v < until;
+        rd_kafka_error_destroy(error);
+        if (!again) {
+            return false;
+        }
+    }
+}
+
+static bool begin(rd_kafka_t *rk)
+{
+    rd_kafka_error_t *error = rd_kafka_begin_transaction(rk);
+    if (error != NULL) {
+        rd_kafka_error_destroy(error);
+        return false;
+    }
+    return true;
+}
+
+/* One transaction for each topic: one that may not be written does not keep the others. */
+static bool write_and_abort(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *list, int from,
+                            int to)
+{
+    if (!begin(rk)) {
+        return false;
+    }
+    for (int i = from; i < to; i++) {
+        (void)rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(list->elems[i].topic),
+                                RD_KAFKA_V_PARTITION(list->elems[i].partition),
+                                RD_KAFKA_V_KEY(NOTE_KEY, strlen(NOTE_KEY)), RD_KAFKA_V_END);
+    }
+    (void)rd_kafka_flush(rk, ASK_TIMEOUT_MS);
+    return end(rk);
+}
+
+bool hang_end_records(struct kafka_log *log, rd_kafka_t *rk, const char *const *topics,
+                      size_t n_topics)
+{
+    rd_kafka_topic_partition_list_t *list = open_partitions(log, rk, topics, n_topics);
+    bool good = true;
+    rd_kafka_topic_partition_list_sort(list, NULL, NULL);
+    for (int from = 0, to = 0; good && from < list->cnt; from = to) {
+        while (to < list->cnt && strcmp(list->elems[to].topic, list->elems[from].topic) == 0) {
+            to++;
+        }
+        good = write_and_abort(rk, list, from, to);
+        diag_line(good ? DIAG_info : DIAG_warn, "kafka.records_hang",
+                  D_TEXT("topic", list->elems[from].topic), D_INT("partitions", to - from),
+                  D_BOOL("ended", good));
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+    return good;
+}
+
+bool hang_end_offsets(rd_kafka_t *rk, const char *group, const char *topic)
+{
+    if (!begin(rk)) {
+        return false;
+    }
+    rd_kafka_consumer_group_metadata_t *nobody = rd_kafka_consumer_group_metadata_new(group);
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    /* This offset is never committed. */
+    rd_kafka_topic_partition_list_add(list, topic, 0)->offset = 0;
+    rd_kafka_error_t *error =
+        rd_kafka_send_offsets_to_transaction(rk, list, nobody, ASK_TIMEOUT_MS);
+    if (error != NULL) {
+        rd_kafka_error_destroy(error);
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+    rd_kafka_consumer_group_metadata_destroy(nobody);
+    const bool good = end(rk);
+    diag_line(good ? DIAG_info : DIAG_warn, "kafka.offsets_hang", D_TEXT("group", group),
+              D_BOOL("ended", good));
+    return good;
+}
