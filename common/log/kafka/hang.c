@@ -117,7 +117,8 @@ bool hang_end_records(struct kafka_log *log, rd_kafka_t *rk, const char *const *
             to++;
         }
         good = write_and_abort(rk, list, from, to);
-        diag_line(good ? DIAG_info : DIAG_warn, "kafka.records_hang",
+        /* Often it is what others are just writing: no news. */
+        diag_line(good ? DIAG_debug : DIAG_warn, "kafka.records_hang",
                   D_TEXT("topic", list->elems[from].topic), D_INT("partitions", to - from),
                   D_BOOL("ended", good));
     }
