@@ -530,6 +530,21 @@ static void test_G07_L_39_worker_killed_leaves_nothing(void **state)
     fixture_done(&f);
 }
 
+static void await_program(long pid, const char *name)
+{
+    char path[64];
+    char text[32] = "";
+    snprintf(path, sizeof(path), "/proc/%ld/comm", pid);
+    for (int tries = 0; strcmp(text, name) != 0; tries++) {
+        FILE *file = fopen(path, "re");
+        assert_non_null(file);
+        assert_non_null(fgets(text, sizeof(text), file));
+        fclose(file);
+        assert_true(tries < 20000);
+        usleep(1000);
+    }
+}
+
 static void test_L_46_start_kills_what_an_earlier_boot_left(void **state)
 {
     (void)state;
@@ -546,6 +561,8 @@ static void test_L_46_start_kills_what_an_earlier_boot_left(void **state)
     assert_int_equal(system(script), 0);
     long old = fixture_number(&f, "old");
     long fleet = fixture_number(&f, "fleet");
+    await_program(old, "sleep\n"); /* while it becomes another program it has no environment */
+    await_program(fleet, "sleep\n");
     fixture_open_script(&f, "exit 75");
     bool gone = !process_alive(old);
     bool untouched = process_alive(fleet);
