@@ -92,9 +92,13 @@ def test_g07_nothing_of_the_tree_outlives_the_worker(host, tmp_path):
 def test_two_workers_share_a_service(host):
     """Both execute, each turn once."""
     host.plan(default=[{"sleep": 0.1}])
-    host.worker("alpha", "w1")
-    host.worker("alpha", "w2")
-    wait_until(lambda: all(re.search(name, host.run("services", "--json").out) for name in ("w1", "w2")), what="both workers")
+    workers = [host.worker("alpha", "w1"), host.worker("alpha", "w2")]
+
+    def shared():
+        owned = [[one["partitions"] for one in worker.events("engine.assigned")][-1:] for worker in workers]
+        return owned[0] == owned[1] != []
+
+    wait_until(shared, what="both workers have their half")
     turns = [host.published("alpha", "owner", f"t-{n}") for n in range(40)]
     for turn in turns:
         host.ends(turn, "completed", 40)

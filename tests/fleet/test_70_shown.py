@@ -18,14 +18,14 @@ def test_x32_foreign_text_is_escaped_in_every_printing_verb(host):
               tasks={"t-parked": [{"class": "bad_request", "message": NASTY, "stdout": NASTY}],
                      "t-cancel": [{"class": "rate_limited", "retry_after_ms": 60000, "message": NASTY}]})
     turns = {}
-    for task in ("t-1", "t-parked", "t-cancel"):
+    host.worker("alpha")
+    # One after the other: the profile rests after the last, whichever partitions they are in.
+    for task, state in (("t-1", "completed"), ("t-parked", "parked"), ("t-cancel", "queued")):
         record = host.handoff(host.turn(task=task, summary=NASTY, data={"k": NASTY}))
         host.log.append(record)
         turns[task] = record.key.decode()
-    host.worker("alpha")
-    host.ends(turns["t-1"], "completed")
-    host.ends(turns["t-parked"], "parked")
-    host.ends(turns["t-cancel"], "queued")
+        host.ends(turns[task], state)
+    host.called(3)
     host.cancel(turns["t-cancel"], reason=NASTY.replace("\n", " "))
     host.log.append(proof.Record(host.topic("handoff"), NASTY.encode(), NASTY.encode(), [("x", NASTY.encode())]), partition=0)
     wait_until(lambda: len(host.log.records(host.topic("dlq"))) == 2, what="two letters")
