@@ -25,12 +25,15 @@ static bool in_a_hurry(void *arg)
     return engine->stopping || woken(engine);
 }
 
-static baton_code keep_written(struct engine *engine, const char *const *names, size_t count,
+/* The state topic and the outputs, kept: the caller's names last for engine_open only. */
+static baton_code keep_written(struct engine *engine, const struct engine_spec *spec,
                                struct baton_error *err)
 {
+    const size_t count = spec->n_outputs + 1;
     engine->written = calloc(count, sizeof(*engine->written));
     for (size_t i = 0; engine->written != NULL && i < count; i++) {
-        if ((engine->written[i] = strdup(names[i])) == NULL) {
+        const char *name = i == 0 ? spec->state : spec->outputs[i - 1];
+        if ((engine->written[i] = strdup(name)) == NULL) {
             break;
         }
         engine->n_written++;
@@ -50,37 +53,27 @@ baton_code engine_open(const struct engine_spec *spec, struct engine **ret_engin
     engine->event_input = -1;
     atomic_store(&engine->polled_at, mono_now().v);
     engine->limit = (struct diag_limit)DIAG_LIMIT(60000);
-    baton_code rc = BATON_OK;
-    const char **outputs = calloc(spec->n_outputs + 1, sizeof(*outputs));
-    if (outputs == NULL) {
-        rc = baton_fail(err, BATON_E_no_memory, "out of memory");
-    } else if ((engine->verify = verify_new(spec->verify_threads)) == NULL) {
+    baton_code rc = keep_written(engine, spec, err);
+    engine->spec.outputs = NULL;
+    engine->spec.n_outputs = 0;
+    if (rc == BATON_OK && (engine->verify = verify_new(spec->verify_threads)) == NULL) {
         rc = baton_fail(err, BATON_E_no_memory, "a thread for verification cannot be started");
-    } else {
-        outputs[0] = spec->state; /* batches name it, too */
-        for (size_t i = 0; i < spec->n_outputs; i++) {
-            outputs[i + 1] = spec->outputs[i];
-        }
+    }
+    if (rc == BATON_OK) {
         const struct log_member_spec member = {
             .group = spec->group,
             .worker = spec->worker,
             .boot = spec->boot,
             .inputs = {spec->inputs[0], spec->inputs[1]},
-            .outputs = outputs,
-            .n_outputs = spec->n_outputs + 1,
+            .outputs = (const char *const *)engine->written,
+            .n_outputs = engine->n_written,
             .session_ms = spec->session_ms,
             .heartbeat_ms = spec->heartbeat_ms,
             .hurry = in_a_hurry,
             .hurry_arg = engine,
         };
-        rc = keep_written(engine, outputs, spec->n_outputs + 1, err);
-        if (rc == BATON_OK) {
-            rc = log_member_open(spec->log, &member, &engine->member, err);
-        }
-        engine->spec.outputs = NULL; /* the caller's, for this call */
-        engine->spec.n_outputs = 0;
+        rc = log_member_open(spec->log, &member, &engine->member, err);
     }
-    free(outputs);
     if (rc != BATON_OK) {
         engine_close(engine, false, 0);
         return rc;
