@@ -1,7 +1,7 @@
 /*
  * The records of a transaction: sent, awaited, and which of them is to blame if they fail.
  *
- * In: commit.c; producer.c and librdkafka (deliveries_note)  Out: topic_cache.c (headers)
+ * In: commit.c; producer.c and librdkafka (deliveries_note)  Out: topic_cache.c (kafka_produce)
  */
 #include "common/log/kafka/member.h"
 
@@ -54,24 +54,14 @@ rd_kafka_resp_err_t deliveries_send(struct kafka_member *member, const struct lo
                                     size_t index)
 {
     const uint64_t tag = (uint64_t)member->txn_no << 32 | index;
-    rd_kafka_headers_t *headers = kafka_headers_of(record);
     rd_kafka_resp_err_t cause;
     do {
-        cause =
-            rd_kafka_producev(member->producer, RD_KAFKA_V_TOPIC(record->topic),
-                              RD_KAFKA_V_PARTITION(record->partition),
-                              RD_KAFKA_V_KEY((void *)record->key, record->key_len),
-                              RD_KAFKA_V_VALUE((void *)record->value, record->value_len),
-                              RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-                              RD_KAFKA_V_OPAQUE((void *)(uintptr_t)tag), RD_KAFKA_V_END);
+        cause = kafka_produce(member->producer, record, (void *)(uintptr_t)tag);
         if (cause == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
             rd_kafka_poll(member->producer, QUEUE_STEP_MS);
         }
     } while (cause == RD_KAFKA_RESP_ERR__QUEUE_FULL &&
              rd_kafka_fatal_error(member->producer, NULL, 0) == RD_KAFKA_RESP_ERR_NO_ERROR);
-    if (cause != RD_KAFKA_RESP_ERR_NO_ERROR && headers != NULL) {
-        rd_kafka_headers_destroy(headers);
-    }
     return cause;
 }
 

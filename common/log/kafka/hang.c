@@ -14,9 +14,6 @@
  */
 #include "common/log/kafka/member.h"
 
-#include "common/base/check.h"
-
-#include <stdlib.h>
 #include <string.h>
 
 #define ASK_TIMEOUT_MS 2000

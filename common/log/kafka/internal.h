@@ -199,9 +199,9 @@ void kafka_topic_forget(struct kafka_log *log, const char *name);
  */
 baton_code kafka_record_check(struct kafka_log *log, struct log_record *record, int64_t timeout_ms,
                               struct baton_error *err);
-/* Headers for producev (NULL where there are none); freed by librdkafka when the record was taken.
- */
-rd_kafka_headers_t *kafka_headers_of(const struct log_record *record);
+/* Hands a record that was checked to a producer, with a copy of its bytes; the delivery report has
+ * the opaque. _QUEUE_FULL is the caller's to wait for. */
+rd_kafka_resp_err_t kafka_produce(rd_kafka_t *rk, const struct log_record *record, void *opaque);
 
 /* Low mark and end of a partition, the end as the handle's isolation sees it; asked again while that
  * can help (trim.c). ret_low may be NULL. */

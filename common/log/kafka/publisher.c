@@ -189,15 +189,7 @@ static rd_kafka_resp_err_t produce(struct producer *producer, const struct log_r
 {
     rd_kafka_resp_err_t cause;
     for (;;) {
-        rd_kafka_headers_t *headers = kafka_headers_of(record);
-        cause = rd_kafka_producev(
-            producer->rk, RD_KAFKA_V_TOPIC(record->topic), RD_KAFKA_V_PARTITION(record->partition),
-            RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(record->key, record->key_len),
-            RD_KAFKA_V_VALUE((void *)(uintptr_t)record->value, record->value_len),
-            RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(landing), RD_KAFKA_V_END);
-        if (cause != RD_KAFKA_RESP_ERR_NO_ERROR && headers != NULL) {
-            rd_kafka_headers_destroy(headers);
-        }
+        cause = kafka_produce(producer->rk, record, landing);
         if (cause != RD_KAFKA_RESP_ERR__QUEUE_FULL || mono_now().v >= end_ms) {
             return cause;
         }

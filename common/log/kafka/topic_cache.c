@@ -252,7 +252,7 @@ baton_code kafka_record_check(struct kafka_log *log, struct log_record *record, 
     return check_number(record->topic, &topic, record->partition, err);
 }
 
-rd_kafka_headers_t *kafka_headers_of(const struct log_record *record)
+static rd_kafka_headers_t *headers_of(const struct log_record *record)
 {
     if (record->n_headers == 0) {
         return NULL;
@@ -264,4 +264,18 @@ rd_kafka_headers_t *kafka_headers_of(const struct log_record *record)
                             header->value != NULL ? (ssize_t)header->value_len : -1);
     }
     return headers;
+}
+
+rd_kafka_resp_err_t kafka_produce(rd_kafka_t *rk, const struct log_record *record, void *opaque)
+{
+    rd_kafka_headers_t *headers = headers_of(record);
+    rd_kafka_resp_err_t cause = rd_kafka_producev(
+        rk, RD_KAFKA_V_TOPIC(record->topic), RD_KAFKA_V_PARTITION(record->partition),
+        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(record->key, record->key_len),
+        RD_KAFKA_V_VALUE((void *)(uintptr_t)record->value, record->value_len),
+        RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(opaque), RD_KAFKA_V_END);
+    if (cause != RD_KAFKA_RESP_ERR_NO_ERROR && headers != NULL) {
+        rd_kafka_headers_destroy(headers);
+    }
+    return cause;
 }
