@@ -97,6 +97,17 @@ static void membership(struct maker *maker, struct topic_name group)
 
 /* ---- by right ---- */
 
+static bool any_role(bool (*may)(const struct trust_principal *who, const char *service,
+                                 enum role role),
+                     const struct trust_principal *who, const char *service)
+{
+    bool any = false;
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        any = any || may(who, service, (enum role)role);
+    }
+    return any;
+}
+
 static void of_service(struct maker *maker, const struct trust_principal *who)
 {
     const char *name = maker->principal;
@@ -112,11 +123,7 @@ static void of_service(struct maker *maker, const struct trust_principal *who)
     membership(maker, group_of_workers(maker->prefix, name));
     const char *to;
     for (size_t i = 0; (to = trust_place(who, TRUST_RIGHT_pass, i)) != NULL; i++) {
-        bool any = false;
-        for (int role = 0; role < ROLE_COUNT; role++) {
-            any = any || trust_may_pass(who, to, (enum role)role);
-        }
-        if (any) {
+        if (any_role(trust_may_pass, who, to)) {
             topic(maker, TOPIC_handoff, to, ACL_OPERATION_Write, "passes turns on");
             topic(maker, TOPIC_control, to, ACL_OPERATION_Write,
                   "forwards what is meant for a passed turn");
@@ -129,15 +136,11 @@ static void of_origin(struct maker *maker, const struct trust_principal *who)
     const char *at;
     bool any = false;
     for (size_t i = 0; (at = trust_place(who, TRUST_RIGHT_create, i)) != NULL; i++) {
-        bool here = false;
-        for (int role = 0; role < ROLE_COUNT; role++) {
-            here = here || trust_may_create(who, at, (enum role)role);
-        }
-        if (here) {
+        if (any_role(trust_may_create, who, at)) {
+            any = true;
             topic(maker, TOPIC_handoff, at, ACL_OPERATION_Write, "creates turns");
             topic(maker, TOPIC_control, at, ACL_OPERATION_Write, "cancels its turns");
         }
-        any = any || here;
     }
     if (any) {
         topic(maker, TOPIC_outcomes, NULL, ACL_OPERATION_Read, "waits for what becomes of turns");
