@@ -174,14 +174,30 @@ int64_t publish_one(const struct fixture *fixture, const char *topic, int32_t pa
     return record.offset;
 }
 
-void read_all(struct log *log, const char *topic, int32_t partition, int64_t from,
+/* A commit is answered before its markers stand in the partitions, and committed reading ends before
+ * what has none: tens of milliseconds on a Kafka broker that has just begun. */
+void read_all(const struct fixture *fixture, const char *topic, int32_t partition, int64_t from,
               struct log_batch *ret_batch)
 {
-    struct log_reader *reader = NULL;
-    OK(log_reader_open(log, topic, partition, from, LOG_READ_committed, &reader, &err));
-    OK(log_reader_next(reader, 1000000, 0, ret_batch, &err));
-    assert_true(ret_batch->at_end);
-    log_reader_close(reader);
+    int64_t end_ns = mono_ns() + fixture->wait_ms * 1000000;
+    int64_t low = 0;
+    int64_t high = 0;
+    OK(log_watermarks(fixture->log, topic, partition, &low, &high, &err));
+    for (;;) {
+        struct log_reader *reader = NULL;
+        OK(log_reader_open(fixture->log, topic, partition, from, LOG_READ_committed, &reader,
+                           &err));
+        OK(log_reader_next(reader, 1000000, 0, ret_batch, &err));
+        assert_true(ret_batch->at_end);
+        log_reader_close(reader);
+        if (ret_batch->next_offset >= high) {
+            return;
+        }
+        if (mono_ns() > end_ns) {
+            fail_msg("%s, partition %d: a transaction stays open", topic, partition);
+        }
+        usleep(5000);
+    }
 }
 
 size_t count_all(const struct fixture *fixture, const char *topic)
@@ -191,7 +207,7 @@ size_t count_all(const struct fixture *fixture, const char *topic)
     size_t count = 0;
     OK(log_topic_describe(fixture->log, topic, &about, &err));
     for (int32_t p = 0; p < about.partitions; p++) {
-        read_all(fixture->log, topic, p, 0, &batch);
+        read_all(fixture, topic, p, 0, &batch);
         count += batch.count;
     }
     log_batch_free(&batch);

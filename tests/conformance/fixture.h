@@ -64,8 +64,9 @@ struct log_record record_of(const char *topic, int32_t partition, const char *ke
 /* Publishes one record and gives its offset. */
 int64_t publish_one(const struct fixture *fixture, const char *topic, int32_t partition,
                     const char *key, const char *value);
-/* All records of a partition, as read_committed; *ret_batch is the caller's. */
-void read_all(struct log *log, const char *topic, int32_t partition, int64_t from,
+/* All records of a partition, as read_committed, when no transaction is open any more of what it
+ * holds at the call; fails after wait_ms. *ret_batch is the caller's. */
+void read_all(const struct fixture *fixture, const char *topic, int32_t partition, int64_t from,
               struct log_batch *ret_batch);
 size_t count_all(const struct fixture *fixture, const char *topic);
 bool value_is(const struct log_record *record, const char *text);

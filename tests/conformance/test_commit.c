@@ -38,7 +38,7 @@ static void test_commit_is_one(void **state)
     assert_int_equal(result.culprit, -1);
     assert_int_equal(records[1].partition, log_partition_of("turn", 4, PARTITIONS));
 
-    read_all(f->log, f->turns, 1, 0, &batch);
+    read_all(f, f->turns, 1, 0, &batch);
     assert_int_equal(batch.count, 1);
     assert_int_equal(batch.records[0].offset, records[0].offset);
     assert_int_equal(count_all(f, f->outcomes), 1);

@@ -13,7 +13,7 @@ static int64_t count_of_partition(const struct fixture *f, int32_t partition)
     struct log_batch batch = {0};
     char text[32] = "0";
     int64_t committed = 0;
-    read_all(f->log, f->turns, partition, 0, &batch);
+    read_all(f, f->turns, partition, 0, &batch);
     if (batch.count > 0) {
         const struct log_record *newest = &batch.records[batch.count - 1];
         assert_true(newest->value_len < sizeof(text));
@@ -21,7 +21,7 @@ static int64_t count_of_partition(const struct fixture *f, int32_t partition)
         text[newest->value_len] = '\0';
     }
     int64_t count = strtoll(text, NULL, 10);
-    read_all(f->log, f->outcomes, partition, 0, &batch);
+    read_all(f, f->outcomes, partition, 0, &batch);
     assert_int_equal(batch.count, count); /* one for each, none twice */
     for (size_t i = 0; i < batch.count; i++) {
         snprintf(text, sizeof(text), "%zu", i + 1);
@@ -146,7 +146,7 @@ static void test_A04_churn(void **state)
         actor_end(f, &actors[i], ACTOR_leave);
     }
     for (int32_t p = 0; p < PARTITIONS; p++) {
-        read_all(f->log, f->outcomes, p, 0, &batch);
+        read_all(f, f->outcomes, p, 0, &batch);
         int last = -1;
         for (size_t i = 0; i < batch.count; i++) {
             char text[24] = "";

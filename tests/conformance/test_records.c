@@ -26,7 +26,7 @@ static void test_offsets_rise(void **state)
     assert_true(records[0].offset < records[1].offset && records[1].offset < records[2].offset);
     assert_int_equal(records[2].partition, 1);
 
-    read_all(f->log, f->outcomes, 1, 0, &batch);
+    read_all(f, f->outcomes, 1, 0, &batch);
     assert_int_equal(batch.count, 3);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(batch.records[i].offset, records[i].offset);
@@ -37,9 +37,9 @@ static void test_offsets_rise(void **state)
     }
     assert_true(value_is(&batch.records[0], "a") && value_is(&batch.records[2], "c"));
     assert_true(batch.next_offset > records[2].offset);
-    read_all(f->log, f->outcomes, 1, records[1].offset, &batch);
+    read_all(f, f->outcomes, 1, records[1].offset, &batch);
     assert_int_equal(batch.count, 2);
-    read_all(f->log, f->outcomes, 0, 0, &batch);
+    read_all(f, f->outcomes, 0, 0, &batch);
     assert_int_equal(batch.count, 0);
     log_batch_free(&batch);
 }
@@ -83,7 +83,7 @@ static void test_C03_null_and_empty(void **state)
     OK(log_publish(publisher, records, 3, f->wait_ms, &err));
     log_publisher_close(publisher);
 
-    read_all(f->log, f->outcomes, 0, 0, &batch);
+    read_all(f, f->outcomes, 0, 0, &batch);
     assert_int_equal(batch.count, 3);
     assert_null(batch.records[0].key);
     assert_null(batch.records[0].value);
@@ -169,7 +169,7 @@ static void test_reader_is_clamped(void **state)
     struct fixture *f = *state;
     struct log_batch batch = {0};
     publish_one(f, f->outcomes, 0, "k", "v");
-    read_all(f->log, f->outcomes, 0, 1000000, &batch);
+    read_all(f, f->outcomes, 0, 1000000, &batch);
     assert_int_equal(batch.count, 0);
     assert_true(batch.next_offset < 1000000);
     log_batch_free(&batch);
@@ -206,12 +206,12 @@ static void test_watermarks_and_trim(void **state)
     OK(log_watermarks(f->log, f->outcomes, 3, &low, &high, &err));
     assert_int_equal(low, offsets[2]);
     assert_true(high > offsets[3]);
-    read_all(f->log, f->outcomes, 3, 0, &batch);
+    read_all(f, f->outcomes, 3, 0, &batch);
     assert_int_equal(batch.count, 2);
     assert_true(value_is(&batch.records[0], "new"));
 
     OK(log_trim(f->log, f->outcomes, 3, high, &err));
-    read_all(f->log, f->outcomes, 3, 0, &batch);
+    read_all(f, f->outcomes, 3, 0, &batch);
     assert_int_equal(batch.count, 0);
     int64_t next = publish_one(f, f->outcomes, 3, "k", "v");
     assert_true(next >= high); /* an offset is never used again */
@@ -238,7 +238,7 @@ static void test_compaction_keeps_the_newest(void **state)
     publish_one(f, f->turns, 0, "a", "3");
     publish_one(f, f->turns, 1, "a", "other partition");
     int64_t tombstone = publish_one(f, f->turns, 0, "b", NULL);
-    read_all(f->log, f->turns, 0, 0, &batch);
+    read_all(f, f->turns, 0, 0, &batch);
     assert_true(batch.count >= 2);
     for (size_t i = 0; i < batch.count; i++) {
         assert_true(i == 0 || batch.records[i - 1].offset < batch.records[i].offset);
@@ -334,7 +334,7 @@ static void test_F01_eight_publishers(void **state)
         actor_done(&actors[i]);
     }
     for (int32_t p = 0; p < PARTITIONS; p++) {
-        read_all(f->log, f->outcomes, p, 0, &batch);
+        read_all(f, f->outcomes, p, 0, &batch);
         for (size_t i = 0; i < batch.count; i++) {
             char text[64] = "";
             int who = -1;
