@@ -80,6 +80,7 @@ def load():
             ("query_watermark_offsets", c.c_int, [c.c_void_p, c.c_char_p, c.c_int32, c.POINTER(c.c_int64), c.POINTER(c.c_int64), c.c_int]),
             ("topic_new", c.c_void_p, [c.c_void_p, c.c_char_p, c.c_void_p]),
             ("topic_destroy", None, [c.c_void_p]),
+            ("topic_name", c.c_char_p, [c.c_void_p]),
             ("metadata", c.c_int, [c.c_void_p, c.c_int, c.c_void_p, c.POINTER(c.POINTER(Metadata)), c.c_int]),
             ("metadata_destroy", None, [c.POINTER(Metadata)]),
             ("produceva", c.c_void_p, [c.c_void_p, c.POINTER(Argument), c.c_size_t]),
