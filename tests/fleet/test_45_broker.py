@@ -67,8 +67,9 @@ def test_e12_stopped_and_killed_thirty_times(host, mine):
 def test_away_for_longer_than_session_and_lease(host, mine, seconds):
     """E12: two workers; what is away and what it does is said in plain words, and it goes on by itself."""
     kinds(host)
-    turns = load(host, 30)
     workers = [host.worker("alpha", "w1"), host.worker("alpha", "w2")]
+    host.shared(*workers)
+    turns = load(host, 30)
     host.called(8, 60)
     started = time.monotonic()
     mine.stop()

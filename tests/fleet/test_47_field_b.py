@@ -140,8 +140,7 @@ def test_a16_a18_turns_longer_than_the_poll_limit(fresh):
     host = fresh.configure({"alpha": fresh.service(parallel=1, deadline="60s")})
     host.plan(default=[{}], tasks={"t-long": [{"sleep": 20}]})
     workers = [host.worker("alpha", "w1"), host.worker("alpha", "w2")]
-    wait_until(lambda: all([one["partitions"] for one in worker.events("engine.assigned")][-1:] == [2] for worker in workers),
-               what="each to have two partitions")
+    host.shared(*workers)
     turns = [host.published("alpha", "owner", "t-long")] + [host.published("alpha", "owner", f"t-{n}") for n in range(12)]
     host.called(1, turn=turns[0])
     busy = next(one for one in workers if f"alpha/{one.id}" == host.calls(turn=turns[0])[0]["env"]["BATON_WORKER"])

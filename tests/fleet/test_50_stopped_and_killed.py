@@ -92,13 +92,7 @@ def test_g07_nothing_of_the_tree_outlives_the_worker(host, tmp_path):
 def test_two_workers_share_a_service(host):
     """Both execute, each turn once."""
     host.plan(default=[{"sleep": 0.1}])
-    workers = [host.worker("alpha", "w1"), host.worker("alpha", "w2")]
-
-    def shared():
-        owned = [[one["partitions"] for one in worker.events("engine.assigned")][-1:] for worker in workers]
-        return owned[0] == owned[1] != []
-
-    wait_until(shared, what="both workers have their half")
+    host.shared(host.worker("alpha", "w1"), host.worker("alpha", "w2"))
     turns = [host.published("alpha", "owner", f"t-{n}") for n in range(40)]
     for turn in turns:
         host.ends(turn, "completed", 40)
@@ -111,7 +105,7 @@ def test_two_workers_one_is_killed(host):
     """E01, E03, E09: the other one finishes everything in less than ten seconds; no turn runs twice at once."""
     host.plan(default=[{"sleep": 0.3}])
     first, second = host.worker("alpha", "w1"), host.worker("alpha", "w2")
-    wait_until(lambda: all(name in host.run("services", "--json").out for name in ("w1", "w2")), what="both workers")
+    host.shared(first, second)
     signer, roles = host.key(host.identity), ("owner", "reviewer", "arbiter")
     records = [host.handoff(host.turn(role=roles[n % 3], task=f"t-{n}"), signer=signer) for n in range(30)]
     for record in records:  # all at once, or the first are over before the last are there

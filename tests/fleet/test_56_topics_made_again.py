@@ -1,8 +1,6 @@
 """Somebody deletes topics and makes them again while their workers run: offsets begin at 0 once more."""
 import pytest
 
-from host import wait_until
-
 pytestmark = [pytest.mark.drivers("kafka")]
 
 
@@ -11,8 +9,7 @@ def test_topics_made_again_under_their_workers(host, kinds):
     """B12: what is published then is taken once and trimmed no sooner; what ended before stays ended; people are heard."""
     host.plan(default=[{"sleep": 0.05}], tasks={"c-0": [{"hang": True}], "c-1": [{"hang": True}]})
     workers = [host.worker("alpha", "w1"), host.worker("alpha", "w2")]
-    for worker in workers:
-        wait_until(lambda one=worker: "engine.assigned" in one.log, what="both to have partitions")
+    host.shared(*workers)
     # More than comes later: whoever writes more at once than was ever written is not noticed.
     before = [host.published("alpha", "reviewer", f"t-{n}") for n in range(48)]
     for turn in before:

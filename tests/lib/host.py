@@ -276,6 +276,16 @@ class Host:
         self.workers.append(worker)
         return worker
 
+    @staticmethod
+    def shared(*workers):
+        """Waits until each of these workers, of one service, has as many partitions as the others."""
+        def even():
+            owned = [[one["partitions"] for one in worker.events("engine.assigned")][-1:] for worker in workers]
+            return owned[0] > [0] and all(one == owned[0] for one in owned)
+
+        wait_until(even, 40, lambda: f"{[worker.id for worker in workers]} to have their shares\n"
+                   + "\n".join(worker.log[-2500:] for worker in workers))
+
     def drain(self, service="alpha", worker_id=None, seconds=60):
         """A worker that ends when nothing is left."""
         worker = self.worker(service, worker_id, "--drain")
