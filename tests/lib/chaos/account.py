@@ -1,8 +1,10 @@
 """Counts what became of every published turn, from topics and executor calls alone.
 
-Fed by run.py with records in the order of their topics; test_92_chaos.py feeds it made-up ones.
+Fed by run.py with records in the order of their topics; test_92_chaos.py feeds it made-up ones. While the
+run goes on, whoever feeds it holds its lock.
 """
 import collections
+import threading
 
 ENDS = ("completed", "cancelled")
 CLOSED = ENDS + ("delegated",)
@@ -25,6 +27,7 @@ class Seen:
 
 class Account:
     def __init__(self):
+        self.lock = threading.RLock()
         self.published, self.cancels = {}, set()
         self.seen = collections.defaultdict(Seen)
         self.found = {name: {} for name in WRONG}  # {(turn, what exactly): sentence}
@@ -107,7 +110,14 @@ class Account:
 
     def open(self):
         """Published turns that have not come to rest, as far as was read."""
-        return [turn for turn in self.published if not self.rests(self.seen.get(turn))]
+        with self.lock:
+            return [turn for turn in self.published if not self.rests(self.seen.get(turn))]
+
+    def parked(self):
+        """Published turns that are parked, old to new."""
+        with self.lock:
+            return [turn for turn in self.published if turn in self.seen and
+                    any(state["state"] == "parked" for state in self.seen[turn].states.values())]
 
     @staticmethod
     def rests(one):
@@ -189,4 +199,5 @@ class Account:
         return dict(collections.Counter(state["state"] for turn in self.published for state in self.seen[turn].states.values()))
 
     def sentences(self):
-        return [f"{kind}: {text}" for kind, found in self.found.items() for text in found.values()]
+        with self.lock:
+            return [f"{kind}: {text}" for kind, found in self.found.items() for text in found.values()]

@@ -52,7 +52,9 @@ class Progress:
             return
         self.next = time.monotonic() + (1 if self.terminal else 10)
         published, rests = len(run.account.published), len(run.account.published) - len(run.account.open())
-        line = f"{run.now:6.0f} s  {published} turns published, {rests} at rest, {sum(run.faults.values())} faults  {what}"
+        line = f"{run.now:6.0f} s  {published} turns published, {rests} at rest, {sum(run.faults.values())} faults  {what}".rstrip()
+        found = len(run.account.sentences()) + len(run.troubles)
+        line += f"  {found} wrong so far" if found else ""
         print("\r" + line.ljust(78) if self.terminal else line, end="" if self.terminal else "\n", flush=True)
 
     def done(self):

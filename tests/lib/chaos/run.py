@@ -80,7 +80,8 @@ class Run:
         record = self.host.handoff(self.host.turn(role=one.role, task=one.task, service=one.service,
                                                   payload={"media_type": "text/plain", "text": one.text}), signer=self.signer)
         turn = record.key.decode()
-        self.account.published[turn] = Published(one.task, one.role, one.service)
+        with self.account.lock:
+            self.account.published[turn] = Published(one.task, one.role, one.service)
         for _ in range(one.copies):
             while not self.over.is_set():
                 try:
@@ -99,7 +100,7 @@ class Run:
                 record, partition_of(record.key, field.PARTITIONS))
 
     def operate(self, event):
-        turns = self.order[-40:] if event.what == "cancel" else self.parked()
+        turns = self.order[-40:] if event.what == "cancel" else self.account.parked()
         if not turns or self.mending.is_set():
             return
         turn = turns[int(event.more["which"] * len(turns))]
@@ -112,10 +113,6 @@ class Run:
         self.fault(event.what, turn, done.status, done.out.strip()[:200])
         if done.status not in (0, 3, 4, 5, 6, 7, 8):
             self.troubles.append(f"{event.what} of {turn} ended with {done.status}: {done.err.strip()[-300:]}")
-
-    def parked(self):
-        return [turn for turn in self.order
-                if any(state["state"] == "parked" for state in list(self.account.seen[turn].states.values()))]
 
     def suffer_broker(self, event):
         if self.mending.is_set():
@@ -230,20 +227,23 @@ class Run:
             self.tell("not read", error)
             time.sleep(0.5)
             return 0
+        with self.account.lock:
+            self.count(found)
+            self.count_calls()
+        return len(found)
+
+    def count(self, found):
         for record in found:
             if record.key is None or record.key.startswith(b"~") or not record.value:
                 continue
-            kind, service = record.topic.removeprefix("dlq.").removeprefix(self.host.prefix + ".").split(".")[0], record.topic.rsplit(".", 1)[1]
             if record.topic.startswith("dlq."):
                 self.account.letter(record.key.decode())
-            elif kind == "turns":
-                self.account.state(service, record.json())
+            elif record.topic.startswith(self.host.prefix + ".turns."):
+                self.account.state(record.topic.rsplit(".", 1)[1], record.json())
             else:
                 self.account.outcome(record.json())
-        self.look_at_calls()
-        return len(found)
 
-    def look_at_calls(self):
+    def count_calls(self):
         path = os.path.join(self.host.fake, "calls")
         if os.path.exists(path):
             with open(path, "rb") as file:
@@ -255,9 +255,13 @@ class Run:
                 self.account.call(json.loads(line))
 
     def watch(self):
-        while not self.mending.is_set():
-            self.look()
-            self.mending.wait(0.5)
+        try:
+            while not self.mending.is_set():
+                self.look()
+                self.mending.wait(0.5)
+        except BaseException as error:
+            self.troubles.append(f"the reader of this run failed: {type(error).__name__} {error}")
+            raise
 
     # ---- from beginning to end ----
 

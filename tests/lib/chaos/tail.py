@@ -1,12 +1,11 @@
 """Follows the topics of a run from outside while it goes on, so that history is seen before it is compacted.
 
-Called by run.py. more() gives what was committed since the last call, oldest first; end() says whether
-that was all there is. On the local log a record that was replaced between two calls is not seen.
+Called by run.py. more() gives what was committed since the last call, oldest first; behind() says where
+there is more than was read. On the local log a record that was replaced between two calls is not seen.
 """
-import os
 import time
 
-from kafkalog import CONSUMER, PARTITION_EOF, Broken, KafkaLog
+from kafkalog import CONSUMER, PARTITION_EOF, KafkaLog
 from locallog import OFFSET_BITS, LocalLog, headers_decode
 from proof import Record
 
@@ -31,9 +30,6 @@ class LocalTail:
     def behind(self):
         """What more() has not reached: here a read is always of all there is."""
         return []
-
-    def close(self):
-        assert os.path.exists(self.log.path)
 
 
 class KafkaTail:
@@ -85,9 +81,3 @@ class KafkaTail:
                 if end > self.at[(topic, number)]:
                     found.append((topic, number, self.at[(topic, number)], end))
         return found
-
-    def close(self):
-        try:
-            self.log.clients.forget("tail")
-        except Broken:
-            pass
