@@ -9,7 +9,7 @@
  * replaced is refused. A record that cannot be written is found before anything is sent where that
  * can be known, else by its delivery report, else by asking for each topic alone.
  *
- * In: log.c (kafka_commit)  Out: deliveries.c, producer.c
+ * In: log.c (kafka_commit)  Out: deliveries.c, confirm.c
  */
 #include "common/log/kafka/member.h"
 
@@ -113,6 +113,7 @@ static struct log_commit_result say_committed(struct kafka_member *member,
         txn->records[i].partition = member->deliveries[i].partition;
         txn->records[i].offset = member->deliveries[i].offset;
     }
+    confirm_committed(member, txn);
     return verdict(LOG_VERDICT_committed, BATON_OK, -1);
 }
 
@@ -135,6 +136,7 @@ static struct log_commit_result commit_now(struct kafka_member *member, const st
                            member->transactional_id.s, -1, err);
         }
         if (fatal || !again) {
+            confirm_unknown(member, txn);
             return broken(member, cause, err);
         }
         if (member_over(member, deadline)) {
@@ -390,6 +392,14 @@ baton_code kafka_commit(struct log_member *base, const struct log_txn *txn, int6
         break;
     }
     BATON_PRE(member->txn == TXN_none);
+    baton_code rc = confirm_before(member, deadline, err);
+    if (rc != BATON_OK) {
+        return rc; /* nothing was begun */
+    }
+    if (member->txn == TXN_broken) {
+        *ret_result = verdict(LOG_VERDICT_unknown, BATON_E_service_unavailable, -1);
+        return BATON_OK;
+    }
     if (!assignment_holds(member, txn)) {
         *ret_result = verdict(LOG_VERDICT_lost, BATON_OK, -1);
         return BATON_OK;
@@ -399,7 +409,7 @@ baton_code kafka_commit(struct log_member *base, const struct log_txn *txn, int6
         free(records);
         return baton_fail(err, BATON_E_no_memory, "out of memory for a transaction");
     }
-    baton_code rc = check_records(member, records, txn, &culprit, err);
+    rc = check_records(member, records, txn, &culprit, err);
     if (rc != BATON_OK) {
         free(records);
         if (baton_code_class(rc) == BATON_CLASS_retry && rc != BATON_E_topic_missing) {

@@ -7,10 +7,10 @@
  * would happen after all.
  *
  * So whoever has taken a transactional id over writes once to every partition in which something lies
- * open, and aborts: its markers end whatever that id has left there. What others have open is theirs,
- * and stays.
+ * open, and aborts, or commits where it is known that this was committed (confirm.c): its markers end
+ * whatever that id has left there. What others have open is theirs, and stays.
  *
- * In: producer.c
+ * In: producer.c, confirm.c
  */
 #include "common/log/kafka/member.h"
 
@@ -18,16 +18,14 @@
 
 #define ASK_TIMEOUT_MS 2000
 #define END_TIMEOUT_MS 5000
-#define NOTE_KEY "~"
 
-/* Where the partitions of the topics end, as this handle's isolation sees it. */
-static bool ask_ends(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list)
+bool hang_ask_ends(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int timeout_ms)
 {
     for (int i = 0; i < list->cnt; i++) {
         list->elems[i].offset = RD_KAFKA_OFFSET_END;
         list->elems[i].err = RD_KAFKA_RESP_ERR_NO_ERROR;
     }
-    return rd_kafka_offsets_for_times(rk, list, ASK_TIMEOUT_MS) == RD_KAFKA_RESP_ERR_NO_ERROR;
+    return rd_kafka_offsets_for_times(rk, list, timeout_ms) == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
 /* The partitions in which something lies open, of any transaction. */
@@ -44,7 +42,8 @@ static rd_kafka_topic_partition_list_t *open_partitions(struct kafka_log *log, r
     }
     rd_kafka_topic_partition_list_t *high = rd_kafka_topic_partition_list_copy(stable);
     /* A producer asks at read_committed, the log's own handle does not. */
-    if (stable->cnt > 0 && ask_ends(rk, stable) && ask_ends(kafka_admin(log), high)) {
+    if (stable->cnt > 0 && hang_ask_ends(rk, stable, ASK_TIMEOUT_MS) &&
+        hang_ask_ends(kafka_admin(log), high, ASK_TIMEOUT_MS)) {
         for (int i = 0; i < stable->cnt; i++) {
             const rd_kafka_topic_partition_t *one = &stable->elems[i];
             const rd_kafka_topic_partition_t *end =
@@ -61,11 +60,13 @@ static rd_kafka_topic_partition_list_t *open_partitions(struct kafka_log *log, r
 }
 
 /* Ends the transaction; false: the producer is of no use any more. */
-static bool end(rd_kafka_t *rk)
+static bool end(rd_kafka_t *rk, enum hang_end how)
 {
     const int64_t until = mono_now().v + END_TIMEOUT_MS;
     for (;;) {
-        rd_kafka_error_t *error = rd_kafka_abort_transaction(rk, END_TIMEOUT_MS);
+        rd_kafka_error_t *error = how == HANG_commit
+                                      ? rd_kafka_commit_transaction(rk, END_TIMEOUT_MS)
+                                      : rd_kafka_abort_transaction(rk, END_TIMEOUT_MS);
         if (error == NULL) {
             return true;
         }
@@ -87,9 +88,8 @@ static bool begin(rd_kafka_t *rk)
     return true;
 }
 
-/* One transaction for each topic: one that may not be written does not keep the others. */
-static bool write_and_abort(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *list, int from,
-                            int to)
+static bool write_one(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *list, int from, int to,
+                      enum hang_end how)
 {
     if (!begin(rk)) {
         return false;
@@ -97,28 +97,36 @@ static bool write_and_abort(rd_kafka_t *rk, const rd_kafka_topic_partition_list_
     for (int i = from; i < to; i++) {
         (void)rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(list->elems[i].topic),
                                 RD_KAFKA_V_PARTITION(list->elems[i].partition),
-                                RD_KAFKA_V_KEY(NOTE_KEY, strlen(NOTE_KEY)), RD_KAFKA_V_END);
+                                RD_KAFKA_V_KEY(KAFKA_NOTE_KEY, strlen(KAFKA_NOTE_KEY)),
+                                RD_KAFKA_V_END);
     }
     (void)rd_kafka_flush(rk, ASK_TIMEOUT_MS);
-    return end(rk);
+    return end(rk, how);
 }
 
-bool hang_end_records(struct kafka_log *log, rd_kafka_t *rk, const char *const *topics,
-                      size_t n_topics)
+bool hang_write(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, enum hang_end how)
 {
-    rd_kafka_topic_partition_list_t *list = open_partitions(log, rk, topics, n_topics);
     bool good = true;
     rd_kafka_topic_partition_list_sort(list, NULL, NULL);
     for (int from = 0, to = 0; good && from < list->cnt; from = to) {
         while (to < list->cnt && strcmp(list->elems[to].topic, list->elems[from].topic) == 0) {
             to++;
         }
-        good = write_and_abort(rk, list, from, to);
+        good = write_one(rk, list, from, to, how);
         /* Often it is what others are just writing: no news. */
         diag_line(good ? DIAG_debug : DIAG_warn, "kafka.records_hang",
                   D_TEXT("topic", list->elems[from].topic), D_INT("partitions", to - from),
+                  D_TEXT("ended_by", how == HANG_commit ? "commit" : "abort"),
                   D_BOOL("ended", good));
     }
+    return good;
+}
+
+bool hang_end_records(struct kafka_log *log, rd_kafka_t *rk, const char *const *topics,
+                      size_t n_topics, enum hang_end how)
+{
+    rd_kafka_topic_partition_list_t *list = open_partitions(log, rk, topics, n_topics);
+    const bool good = hang_write(rk, list, how);
     rd_kafka_topic_partition_list_destroy(list);
     return good;
 }
@@ -139,7 +147,7 @@ bool hang_end_offsets(rd_kafka_t *rk, const char *group, const char *topic)
     }
     rd_kafka_topic_partition_list_destroy(list);
     rd_kafka_consumer_group_metadata_destroy(nobody);
-    const bool good = end(rk);
+    const bool good = end(rk, HANG_abort);
     diag_line(good ? DIAG_info : DIAG_warn, "kafka.offsets_hang", D_TEXT("group", group),
               D_BOOL("ended", good));
     return good;

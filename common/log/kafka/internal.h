@@ -21,6 +21,7 @@
  *   producer.c    the transactional producer: made anew, fencing a dead one
  *   deliveries.c  the records of a transaction
  *   hang.c        what a coordinator that was killed leaves open
+ *   confirm.c     what was acknowledged is there before more is written
  *   commit.c      one transaction
  */
 #ifndef BATON_COMMON_LOG_KAFKA_INTERNAL_H
@@ -209,6 +210,9 @@ rd_kafka_resp_err_t kafka_ends(rd_kafka_t *rk, const char *topic, int32_t partit
                                int64_t timeout_ms, int64_t *ret_low, int64_t *ret_end);
 
 /* ---- batches of consumed messages (message.c) ---- */
+
+/* Key of a record without value that only carries a marker (hang.c): readers are not given it. */
+#define KAFKA_NOTE_KEY "~"
 
 /*
  * Appends a copy of the message to a batch that batch_begin (common/log/batch.h) has emptied. The

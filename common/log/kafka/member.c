@@ -70,6 +70,7 @@ static void member_free(struct kafka_member *member)
         close(member->fd);
     }
     spec_free(&member->spec);
+    confirm_forget(member);
     free(member->deliveries);
     free(member);
 }
@@ -427,6 +428,7 @@ baton_code kafka_member_poll(struct log_member *base, struct log_event *ret_even
     join_again(member);
     if (member->producer != NULL) {
         rd_kafka_poll(member->producer, 0);
+        confirm_idle(member);
     }
     baton_code rc = hear(member, err);
     if (rc != BATON_OK || member->n_events == 0) {

@@ -87,6 +87,12 @@ struct kafka_member {
     size_t cap_deliveries;
     struct log_commit_result settled; /* TXN_aborting: the verdict when it has been aborted */
     struct baton_error why;           /* and why */
+
+    /* confirm.c: the last record of each partition that a transaction wrote */
+    rd_kafka_topic_partition_list_t *unconfirmed; /* committed, and not seen yet; NULL: none */
+    rd_kafka_topic_partition_list_t *unknown; /* of the last one without an answer; NULL: none */
+    int64_t unconfirmed_at;                   /* monotonic ms */
+    int64_t confirm_looked_at;
 };
 
 /* ---- member.c ---- */
@@ -159,14 +165,36 @@ void producer_close(struct kafka_member *member, int64_t timeout_ms);
  * so one is begun for the group's offsets and aborted. Between transactions.
  */
 void producer_unhang(struct kafka_member *member);
+
 /* ---- hang.c ---- */
+enum hang_end { HANG_abort, HANG_commit };
+/* Where the partitions of the list end, as this handle's isolation sees it. */
+bool hang_ask_ends(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int timeout_ms);
+/* Writes a note that nobody is given to each partition of the list (which it sorts) and ends that
+ * so, topic by topic: one that may not be written does not keep the others. Between transactions.
+ * False: the producer is of no use any more. */
+bool hang_write(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, enum hang_end how);
 /*
  * Right after init_transactions, outside of a transaction: ends what lies open of this transactional
  * id in any partition of these topics though the coordinator knows nothing of it; the same for the
  * committed offsets of a group. False: the producer is of no use any more.
  */
 bool hang_end_records(struct kafka_log *log, rd_kafka_t *rk, const char *const *topics,
-                      size_t n_topics);
+                      size_t n_topics, enum hang_end how);
 bool hang_end_offsets(rd_kafka_t *rk, const char *group, const char *topic);
+
+/* ---- confirm.c ---- */
+/* The transaction was acknowledged; it broke without an answer. Its deliveries are still known. */
+void confirm_committed(struct kafka_member *member, const struct log_txn *txn);
+void confirm_unknown(struct kafka_member *member, const struct log_txn *txn);
+void confirm_forget(struct kafka_member *member);
+/* Waits until readers see what the last transaction wrote to partitions that are ours alone, and
+ * brings it out where it does not come by itself. An error passes: nothing was begun. */
+baton_code confirm_before(struct kafka_member *member, struct deadline deadline,
+                          struct baton_error *err);
+/* The same between transactions, now and then. */
+void confirm_idle(struct kafka_member *member);
+/* What lies open when the producer has been made anew: was it committed? */
+enum hang_end confirm_judge(struct kafka_member *member);
 
 #endif

@@ -2,7 +2,7 @@
  * The transactional producer: made, made anew after a fatal error, and the throw-away one that ends
  * what a dead worker left open.
  *
- * In: member.c, commit.c, log.c  Out: farewell.c, hang.c
+ * In: member.c, commit.c, log.c  Out: farewell.c, hang.c, confirm.c
  */
 #include "common/log/kafka/member.h"
 
@@ -128,8 +128,10 @@ baton_code producer_open(struct kafka_member *member, int64_t timeout_ms, struct
         open_outputs(member); /* the brokers are there, so this does not wait long */
         member->txn = TXN_none;
         if (!hang_end_records(member->log, member->producer, member->spec.outputs,
-                              member->spec.n_outputs)) {
+                              member->spec.n_outputs, confirm_judge(member))) {
             member->txn = TXN_broken; /* the next commit says so, and it is made anew */
+        } else {
+            confirm_forget(member);
         }
     }
     return rc;
@@ -191,7 +193,8 @@ baton_code kafka_fence(struct log *log, const char *group, const char *worker,
         make(client->log, client, id.s, TRANSACTION_TIMEOUT_MIN_MS * 10, NULL, &rk, err);
     if (rc == BATON_OK) {
         rc = init_transactions(client, rk, id.s, timeout_ms, err);
-        if (rc == BATON_OK && n_topics > 0 && hang_end_records(client->log, rk, topics, n_topics)) {
+        if (rc == BATON_OK && n_topics > 0 &&
+            hang_end_records(client->log, rk, topics, n_topics, HANG_abort)) {
             (void)hang_end_offsets(rk, group, topics[0]);
         }
         if (!kafka_destroy_bounded(rk, timeout_ms)) {
