@@ -113,6 +113,26 @@ static void test_missing_is_not_made(void **state)
     log_publisher_close(publisher);
 }
 
+/* Brokers that answer no question for a topic's settings: one wait, not one for each topic, and what is
+ * published is taken. */
+static void test_settings_without_an_answer(void **state)
+{
+    static const char *const topics[] = {"t.outcomes", "t.turns.a", "t.handoff.b", "t.handoff.a"};
+    struct mock *mock = *state;
+    struct baton_error err = {0};
+    struct log_publisher *publisher = publisher_of(mock);
+    mock_silent(mock, 0);
+    const int64_t began_ns = mono_ns();
+    for (size_t i = 0; i < sizeof(topics) / sizeof(topics[0]); i++) {
+        struct log_record record = record_of(topics[i], "v");
+        mock_check(log_publish(publisher, &record, 1, 15000, &err), &err);
+        assert_int_equal(record.offset, 0);
+    }
+    const int64_t took_ms = (mono_ns() - began_ns) / 1000000;
+    assert_true(took_ms >= 2900 && took_ms < 8000);
+    log_publisher_close(publisher);
+}
+
 /* Asked for a group's offset while its coordinator moves or starts: asked again, and no crash. */
 static void test_a_coordinator_that_moves(void **state)
 {
@@ -268,7 +288,7 @@ int main(void)
         TEST(test_B05_B13_refused),          TEST(test_missing_is_not_made),
         TEST(test_late_is_never_sent),       TEST(test_B01_closed_without_brokers),
         TEST(test_many_headers_are_read),    TEST(test_two_readers_of_a_partition),
-        TEST(test_a_coordinator_that_moves),
+        TEST(test_a_coordinator_that_moves), TEST(test_settings_without_an_answer),
     };
     return cmocka_run_group_tests_name("kafka refused", tests, NULL, NULL);
 }
