@@ -98,9 +98,9 @@ class Field:
 
     # ---- workers ----
 
-    def start(self, place):
+    def start(self, place, point=None):
         options = ["--config", "proxied.yaml"] if self.proxy and place == plan.PROXIED else []
-        self.workers[place] = self.host.worker(*place, *options)
+        self.workers[place] = self.host.worker(*place, *options, environment={"BATON_FAULT": point} if point else None)
         return self.workers[place]
 
     def alive(self, place):
@@ -111,6 +111,14 @@ class Field:
 
     def kill(self, place):
         self.workers[place].kill()
+
+    def stopped(self, place):
+        """Has it stopped itself, or been stopped?"""
+        try:
+            with open(f"/proc/{self.workers[place].pid}/stat", encoding="ascii", errors="replace") as file:
+                return file.read().rsplit(")", 1)[1].split()[0] == "T"
+        except OSError:
+            return False
 
     def forget(self, place):
         """Deletes the store of a worker that is down."""
@@ -138,9 +146,11 @@ class Field:
         troubles, deadline = [], time.monotonic() + 15 * SLOW
         for worker in self.host.workers:
             if worker.alive:
-                worker.process.send_signal(signal.SIGCONT)
                 worker.process.send_signal(signal.SIGTERM)
         while any(worker.alive for worker in self.host.workers) and time.monotonic() < deadline:
+            for worker in self.host.workers:
+                if worker.alive:
+                    worker.process.send_signal(signal.SIGCONT)
             time.sleep(0.05)
         for worker in self.host.workers:
             if worker.alive:

@@ -5,7 +5,9 @@ processes themselves is up to the machine.
 """
 import collections
 import json
+import os
 import random
+import re
 
 Turn = collections.namedtuple("Turn", "at task role service text copies")
 Event = collections.namedtuple("Event", "at what more")
@@ -23,10 +25,18 @@ MISCHIEF = [{"hang": True}, {"hang": True, "ignore_term": True}, {"flood": 2}, {
             {"fork": True}, {"fork": True, "hang": True, "ignore_term": True}, {"fork": True, "signal": 9}]
 
 # As often as they stand here; each pack is dealt to its end before the next one.
-WORKER_FAULTS = ["kill"] * 4 + ["freeze"] * 2 + ["freeze long"] * 3 + ["stop"] * 3 + ["join"] * 3 + ["lose"] * 2 + ["executor", "guard"]
+WORKER_FAULTS = ["kill"] * 4 + ["freeze"] * 2 + ["freeze long"] * 3 + ["stop"] * 3 + ["join"] * 3 + ["lose"] * 2 + [
+    "executor", "guard"] + ["point kill"] * 3 + ["point stop"] * 4
 BROKER_FAULTS = ["broker kill", "broker stop", "broker freeze"]
 CUTS = ["cut silent", "cut silent", "cut reset"]
 OPERATORS = ["cancel"] * 4 + ["replay"] * 5 + ["replay to"]
+
+
+def points():
+    """Names of the places in the program at which it can be told to kill or stop itself (BATON_FAULT)."""
+    table = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "common", "base", "tbl", "fault_points.h")
+    with open(table, encoding="utf-8") as file:
+        return [name for name in re.findall(r'FAULT\(\w+,\s*"([\w.]+)"', file.read()) if name != "store.commit"]
 
 
 class Pack:
@@ -48,13 +58,13 @@ class Plan:
     def __init__(self, log, seconds, turns, seed):
         self.log, self.seconds, self.seed = log, seconds, seed
         chance = random.Random(seed)
-        self.failures, self.mischief = Pack(chance, FAILURES), Pack(chance, MISCHIEF)
+        self.failures, self.mischief, self.points = Pack(chance, FAILURES), Pack(chance, MISCHIEF), Pack(chance, points())
         times = sorted(chance.uniform(0, seconds) for _ in range(turns))
         self.turns = [self.turn(chance, at, f"t-{number}") for number, at in enumerate(times)]
         self.workers = self.lane(chance, WORKER_FAULTS, 2, (0.4, 1.6), self.worker_fault)
         self.operators = self.lane(chance, OPERATORS, 1, (0.4, 1.4), self.operator)
         kafka = log == "kafka"
-        self.broker = self.lane(chance, BROKER_FAULTS, 8, (12, 24), self.pause) if kafka else []
+        self.broker = self.lane(chance, BROKER_FAULTS, 8, (20, 36), self.pause) if kafka else []
         self.network = self.lane(chance, CUTS, 4, (4, 9), self.pause) if kafka else []
 
     def step(self, chance):
@@ -81,11 +91,13 @@ class Plan:
         """For how long it lasts."""
         return {"pause": chance.choice([0.2, 0.8, 1.4, 2.5, 5])}
 
-    @staticmethod
-    def worker_fault(chance, what):
+    def worker_fault(self, chance, what):
         more = {"place": chance.choice(GUESTS if what == "join" else PLACES), "down": chance.choice([0, 0, 0.3, 2.5, 6])}
         if what.startswith("freeze"):
             more["pause"] = chance.choice([2.5, 3.5, 6] if what == "freeze long" else [0.2, 0.6, 1.2])
+        if what.startswith("point"):  # the worker is killed, and started with this
+            more["point"] = f"{self.points.deal()}:{what.split()[1]}:{chance.randint(1, 12)}"
+            more["pause"] = chance.choice([0.3, 1.2, 2.5, 4])
         if what == "join":
             more["pause"], more["leave"] = chance.choice([0.5, 2, 5]), chance.choice(["stop", "stop", "kill"])
         if what in ("executor", "guard"):

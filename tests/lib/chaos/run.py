@@ -22,6 +22,7 @@ from chaos.account import Account, Published
 from chaos.tail import KafkaTail, LocalTail
 
 TICK = 0.05
+CALM = 8  # the least time between two faults of the broker, however long a restart takes
 
 
 class Run:
@@ -30,7 +31,7 @@ class Run:
         self.account, self.lock = Account(), threading.Lock()
         self.over, self.mending = threading.Event(), threading.Event()
         self.faults, self.troubles = collections.Counter(), []
-        self.frozen, self.down, self.leaving, self.stopping = {}, {}, {}, set()
+        self.frozen, self.down, self.leaving, self.stopping, self.pauses = {}, {}, {}, set(), {}
         self.order = []  # ids of published turns, old to new
         self.broker_away = None
         self.story = open(os.path.join(folder, "story"), "w", encoding="utf-8", buffering=1)
@@ -126,6 +127,7 @@ class Run:
             getattr(self.field.broker, event.what.split()[1])()
         self.mending.wait(event.more["pause"])
         self.mend_broker()
+        self.mending.wait(CALM)
 
     def mend_broker(self):
         if self.broker_away == "frozen":
@@ -146,9 +148,9 @@ class Run:
 
     # ---- workers ----
 
-    def start(self, place):
-        worker = self.field.start(place)
-        self.tell("start", *place, worker.pid)
+    def start(self, place, point=None):
+        worker = self.field.start(place, point)
+        self.tell("start", *place, worker.pid, point or "")
 
     def suffer_worker(self, event):
         what, more, place = event.what, event.more, event.more["place"]
@@ -178,6 +180,9 @@ class Run:
             self.field.kill(place)
             if what == "lose":
                 self.field.forget(place)
+            elif "point" in more:
+                self.start(place, more["point"])
+                self.pauses[place] = more["pause"]
         if what in ("kill", "lose", "stop"):
             self.down[place] = self.now + more["down"]
 
@@ -196,6 +201,9 @@ class Run:
                     self.tell("leave", *place, how)
         for place in plan.PLACES:
             if self.field.alive(place):
+                if place not in self.frozen and self.field.stopped(place):  # by its fault point
+                    self.frozen[place] = self.now + self.pauses.get(place, 0)
+                    self.tell("stopped itself", *place)
                 continue
             if place not in self.down:
                 self.down[place] = self.now + 0.3
@@ -258,7 +266,7 @@ class Run:
         try:
             while not self.mending.is_set():
                 self.look()
-                self.mending.wait(0.5)
+                self.mending.wait(0.1 if self.plan.log == "local" else 0.5)
         except BaseException as error:
             self.troubles.append(f"the reader of this run failed: {type(error).__name__} {error}")
             raise
