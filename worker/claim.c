@@ -457,7 +457,9 @@ void claim_start(struct worker *w, struct decision *decision)
     diag_line(DIAG_info, "attempt.starting", D_TURN(&live->record),
               D_TEXT("profile", job.profile.s), D_TEXT("target", w->service->name.s),
               D_TEXT("worker", w->id.s));
-    baton_code rc = executor_start(w->pool, &job, &err);
+    /* Brokers have undone a claim that they had acknowledged: the same attempt never runs again. */
+    const bool again = !lives_start_once(&w->lives, job.turn.s, job.attempt);
+    baton_code rc = again ? BATON_E_worker_killed : executor_start(w->pool, &job, &err);
     if (rc != BATON_OK) {
         struct recorded_end end = {
             .turn = job.turn,
@@ -465,11 +467,13 @@ void claim_start(struct worker *w, struct decision *decision)
             .boot = w->boot,
             .partition = decision->partition,
             .failed = true,
-            .class = FAILURE_unavailable,
+            .class = again ? FAILURE_lost : FAILURE_unavailable,
             .uncounted = true,
             .ended_at = wall_now(),
         };
-        snprintf(end.note, sizeof(end.note), "not started: %.480s", err.text);
+        snprintf(end.note, sizeof(end.note), "%s %.480s",
+                 again ? "not started again:" : "not started:",
+                 again ? "it ran before, and the log was told otherwise" : err.text);
         round_arrived(w, &end);
         return;
     }

@@ -50,6 +50,8 @@ struct live {
     struct live *ended_next;
 };
 
+#define LIVES_STARTS 2048
+
 struct lives {
     struct live **slots;
     size_t n_slots;
@@ -58,6 +60,8 @@ struct lives {
     unsigned long changes; /* of what runs */
     struct live *ended;    /* list, oldest first */
     struct live *ended_last;
+    uint64_t starts[LIVES_STARTS]; /* the newest attempts whose executor was started here */
+    size_t n_starts;
 };
 
 /* For tables of turns by id. */
@@ -68,6 +72,8 @@ void lives_done(struct lives *lives);
 struct live *lives_find(const struct lives *lives, const char *turn_id);
 /* Takes the record. NULL without memory. */
 struct live *lives_add(struct lives *lives, struct turn_record *take_record, int32_t partition);
+/* Notes that the executor of this attempt is started; false: it was before (rule 19). */
+bool lives_start_once(struct lives *lives, const char *turn_id, int attempt);
 void lives_end(struct lives *lives, struct live *live, const struct recorded_end *take_end);
 void lives_remove(struct lives *lives, struct live *live);
 /* Calls fn for each; fn may remove the one that it is given. */
@@ -440,6 +446,8 @@ struct worker {
                                         start */
     bool
         dropped[LOG_PARTITIONS_MAX]; /* the image of this partition is not what an older boot saw */
+    int64_t to_show[LOG_PARTITIONS_MAX]; /* a restore must be given this record; NONE: it was */
+    bool undone[LOG_PARTITIONS_MAX];     /* it was not: the image is dropped */
 
     bool stopping;
     bool leave;    /* at the end the group hears that this worker is gone: not where a twin has its

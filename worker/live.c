@@ -65,6 +65,29 @@ struct live *lives_find(const struct lives *lives, const char *turn_id)
     return NULL;
 }
 
+/* One number for a turn and its attempt; 0 is none. */
+static uint64_t start_of(const char *turn_id, int attempt)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (; *turn_id != '\0'; turn_id++) {
+        hash = (hash ^ (unsigned char)*turn_id) * 1099511628211u;
+    }
+    hash = (hash ^ (uint64_t)attempt) * 1099511628211u;
+    return hash != 0 ? hash : 1;
+}
+
+bool lives_start_once(struct lives *lives, const char *turn_id, int attempt)
+{
+    const uint64_t start = start_of(turn_id, attempt);
+    for (size_t i = 0; i < LIVES_STARTS; i++) {
+        if (lives->starts[i] == start) {
+            return false;
+        }
+    }
+    lives->starts[lives->n_starts++ % LIVES_STARTS] = start;
+    return true;
+}
+
 struct live *lives_add(struct lives *lives, struct turn_record *take_record, int32_t partition)
 {
     BATON_PRE(lives_find(lives, take_record->id.s) == NULL);

@@ -47,8 +47,9 @@ baton_code restore_begin(struct worker *w, const struct engine_event *event,
     if (rc != BATON_OK) {
         return rc;
     }
-    bool usable =
-        next >= event->low && next <= event->high && wall_now().v - at.v <= CHECKPOINT_MAX_AGE_MS;
+    bool usable = next >= event->low && next <= event->high &&
+                  wall_now().v - at.v <= CHECKPOINT_MAX_AGE_MS && !w->undone[p];
+    w->undone[p] = false;
     w->dropped[p] = !usable;
     if (!usable) {
         if (next != LOG_OFFSET_NONE) {
@@ -70,10 +71,35 @@ baton_code restore_begin(struct worker *w, const struct engine_event *event,
             }
         }
     }
+    /* The newest record of the image is read once more: the log must show it, where it keeps records
+     * that have newer ones. */
+    const bool kept = !log_replaces_keys(w->log) && next > event->low;
+    w->to_show[p] = usable && kept ? next - 1 : LOG_OFFSET_NONE;
     if (rc == BATON_OK) {
-        engine_restore_from(w->engine, usable ? next : LOG_OFFSET_NONE);
+        engine_restore_from(w->engine, w->to_show[p] != LOG_OFFSET_NONE ? w->to_show[p]
+                                       : usable                         ? next
+                                                                        : LOG_OFFSET_NONE);
     }
     return rc;
+}
+
+/*
+ * The image is ahead of the log: what it was told was committed is not there. Brokers have undone a
+ * transaction that they had acknowledged (common/log/kafka/confirm.c), or the record was compacted
+ * away behind a newer one. The log wins: the image is dropped and read anew. The error passes.
+ */
+static baton_code image_undone(struct worker *w, int32_t partition, struct baton_error *err)
+{
+    const int64_t offset = w->to_show[partition];
+    w->to_show[partition] = LOG_OFFSET_NONE;
+    w->undone[partition] = true;
+    diag_line(DIAG_warn, "store.image_undone", D_INT("partition", partition),
+              D_INT("offset", offset));
+    return baton_fail(
+        err, BATON_E_service_unavailable,
+        "partition %d of the turn log does not show record %lld, which the store has; "
+        "its image is dropped and read again",
+        partition, (long long)offset);
 }
 
 /* A claim of this worker's last boot that its store never had: its executor was not started (rule
@@ -178,15 +204,22 @@ static baton_code fold_one(struct worker *w, int32_t partition, const struct log
 
 baton_code restore_fold(struct worker *w, const struct engine_event *event, struct baton_error *err)
 {
+    const int32_t p = event->partition;
+    if (w->to_show[p] != LOG_OFFSET_NONE && event->records[0].offset != w->to_show[p]) {
+        return image_undone(w, p, err);
+    }
+    w->to_show[p] = LOG_OFFSET_NONE;
     baton_code rc = store_begin(w->store, __func__, err);
     if (rc != BATON_OK) {
         return rc;
     }
     for (size_t i = 0; rc == BATON_OK && i < event->n_records; i++) {
-        rc = fold_one(w, event->partition, &event->records[i], err);
+        rc = fold_one(w, p, &event->records[i], err);
     }
     if (rc == BATON_OK) {
-        rc = store_checkpoint_set(w->store, event->partition, event->next, wall_now(), err);
+        /* Right behind a record, not behind markers: image_undone() looks for it. */
+        const int64_t newest = event->records[event->n_records - 1].offset;
+        rc = store_checkpoint_set(w->store, p, newest + 1, wall_now(), err);
     }
     if (rc != BATON_OK) {
         store_rollback(w->store);
@@ -355,6 +388,9 @@ baton_code restore_end(struct worker *w, int32_t partition, struct baton_error *
     size_t count = 0;
     struct current current = {w, partition, BATON_OK, err};
 
+    if (w->to_show[partition] != LOG_OFFSET_NONE) {
+        return image_undone(w, partition, err);
+    }
     lives_each(&w->lives, stop_if_not_current, &current);
     baton_code rc = current.rc;
     if (rc == BATON_OK) {
