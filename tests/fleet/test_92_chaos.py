@@ -25,7 +25,7 @@ def begun(*words):
 
 
 @pytest.mark.heavy
-@pytest.mark.seconds(420)
+@pytest.mark.seconds(700)
 @pytest.mark.parametrize("short", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_every_turn_is_accounted_for_once(driver, short, tmp_path):
     """A to F and I rows: 0 lost, 0 continued twice, 0 under another role or elsewhere, whatever dies (I1 to I5)."""

@@ -25,6 +25,8 @@ says what, and names the turns; the folder is kept); 2 wrong usage; 3 it could n
 
 example: tests/chaos --log kafka --seconds 90"""
 
+MANY = 40  # sentences on standard error; the folder has all
+
 
 def words():
     parser = argparse.ArgumentParser(prog="tests/chaos", description=ABOUT, epilog=AFTER, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -109,9 +111,14 @@ def report(run, folder):
     counts = run.account.counts(sum(run.faults.values()))
     print("faults:", ", ".join(f"{name} {count}" for name, count in sorted(run.faults.items())))
     print("turns:", ", ".join(f"{name} {count}" for name, count in sorted(run.account.words().items())))
-    for sentence in run.account.sentences() + run.troubles:
+    said = run.account.sentences() + run.troubles
+    for sentence in said[:MANY]:
         print(f"tests/chaos: {sentence}", file=sys.stderr)
-    if bad(run):
+    if len(said) > MANY:
+        print(f"tests/chaos: and {len(said) - MANY} more, see {os.path.join(folder, 'wrong')}", file=sys.stderr)
+    if said:
+        with open(os.path.join(folder, "wrong"), "w", encoding="utf-8") as file:
+            file.writelines(sentence + "\n" for sentence in said)
         run.dump(folder)
     print(json.dumps(counts), flush=True)
     return 1 if bad(run) else 0

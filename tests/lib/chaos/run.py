@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 
-from host import SLOW
+from host import SLOW, wait_until
 from kafkalog import Broken, KafkaLog
 from locallog import LocalLog
 from proof import partition_of
@@ -22,6 +22,7 @@ from chaos.account import Account, Published
 from chaos.tail import KafkaTail, LocalTail
 
 TICK = 0.05
+STILL = 60  # seconds without a new record, after which nothing more is waited for
 CALM = 8  # the least time between two faults of the broker, however long a restart takes
 
 
@@ -277,6 +278,9 @@ class Run:
         self.signer = self.host.key(self.host.identity)
         for place in plan.PLACES:
             self.start(place)
+        for place in plan.PLACES:  # on a busy machine that takes a while
+            wait_until(lambda at=place: self.field.workers[at].events("worker.ready") or not self.field.alive(at), 120,
+                       lambda at=place: f"{at} to be ready\n{self.field.workers[at].log[-3000:]}")
         self.began = time.monotonic()
         watch = threading.Thread(target=self.watch, daemon=True)
         watch.start()
@@ -299,9 +303,10 @@ class Run:
         for thread in self.threads[1:] + [watch]:
             thread.join(90)
         self.mend(True)
-        deadline = time.monotonic() + (60 + self.plan.seconds / 20) * SLOW
-        while time.monotonic() < deadline:
-            self.look()
+        began = moved = time.monotonic()
+        while time.monotonic() < min(moved + STILL * SLOW, began + (300 + self.plan.seconds) * SLOW):
+            if self.look():
+                moved = time.monotonic()
             self.mend()
             self.show(self, "settling")
             if not self.threads[0].is_alive() and not self.account.open() and not self.behind():
