@@ -2,18 +2,29 @@
 """Runs the test programs that ctest knows below a prefix and counts their cases. Called by tests/run.
 
 A cmocka program counts with each of its cases; any other program with one. A program that ends badly
-without naming a case, or a cmocka program without a case, is a failure.
+without naming a case, or a cmocka program without a case, is a failure. Terminated itself, it takes
+what runs with it.
 """
 import argparse
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 
 NAMED = re.compile(rb"^\[ +(OK|FAILED|SKIPPED|ERROR) +\] (.*?)\s*$", re.M)
+RUNNING = set()
+
+
+def end(*_):
+    for pid in list(RUNNING):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+    os._exit(130)
 
 
 def discover(build, prefix):
@@ -35,13 +46,15 @@ def run(test, build):
     process = subprocess.Popen(test["command"], cwd=properties.get("WORKING_DIRECTORY", build),
                                env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, start_new_session=True)
+    RUNNING.add(process.pid)
     try:
         output, _ = process.communicate(timeout=seconds)
         late = False
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
+        os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
         late = True
+    RUNNING.discard(process.pid)
     return judge(test["name"], process.returncode, output, late, seconds), time.monotonic() - started
 
 
@@ -79,6 +92,8 @@ def main():
         parser.add_argument("--" + option, required=True)
     parser.add_argument("--jobs", type=int, default=1)
     args = parser.parse_args()
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, end)
     passed = failed = skipped = 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         futures = [pool.submit(run, test, args.build) for test in discover(args.build, args.prefix)]
