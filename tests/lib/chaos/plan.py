@@ -33,10 +33,12 @@ OPERATORS = ["cancel"] * 4 + ["replay"] * 5 + ["replay to"]
 
 
 def points():
-    """Names of the places in the program at which it can be told to kill or stop itself (BATON_FAULT)."""
+    """Names of the places in the program at which it can be told to kill or stop itself (BATON_FAULT); those
+    around a transaction of the log come often, since whoever is replaced there must be refused."""
     table = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "common", "base", "tbl", "fault_points.h")
     with open(table, encoding="utf-8") as file:
-        return [name for name in re.findall(r'FAULT\(\w+,\s*"([\w.]+)"', file.read()) if name != "store.commit"]
+        found = [name for name in re.findall(r'FAULT\(\w+,\s*"([\w.]+)"', file.read()) if name != "store.commit"]
+    return found + ["log.before_commit"] * 4 + ["log.after_commit"]
 
 
 class Pack:
@@ -97,7 +99,7 @@ class Plan:
             more["pause"] = chance.choice([2.5, 3.5, 6] if what == "freeze long" else [0.2, 0.6, 1.2])
         if what.startswith("point"):  # the worker is killed, and started with this
             more["point"] = f"{self.points.deal()}:{what.split()[1]}:{chance.randint(1, 12)}"
-            more["pause"] = chance.choice([0.3, 1.2, 2.5, 4])
+            more["pause"] = chance.choice([0.3, 2.5, 4, 6])
         if what == "join":
             more["pause"], more["leave"] = chance.choice([0.5, 2, 5]), chance.choice(["stop", "stop", "kill"])
         if what in ("executor", "guard"):

@@ -23,7 +23,7 @@ from chaos.tail import KafkaTail, LocalTail
 
 TICK = 0.05
 STILL = 60  # seconds without a new record, after which nothing more is waited for
-CALM = 8  # the least time between two faults of the broker, however long a restart takes
+CALM = 8  # the least time between two faults of the broker; longer where it is slow to come back
 
 
 class Run:
@@ -120,6 +120,7 @@ class Run:
         if self.mending.is_set():
             return
         self.fault(event.what, event.more["pause"])
+        since = self.now
         if event.what == "broker freeze":
             self.broker_away = "frozen"
             os.kill(self.field.broker.pid, signal.SIGSTOP)
@@ -128,7 +129,7 @@ class Run:
             getattr(self.field.broker, event.what.split()[1])()
         self.mending.wait(event.more["pause"])
         self.mend_broker()
-        self.mending.wait(CALM)
+        self.mending.wait(max(CALM, 1.5 * (self.now - since)))
 
     def mend_broker(self):
         if self.broker_away == "frozen":
