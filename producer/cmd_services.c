@@ -30,6 +30,28 @@ static void roles_text(role_set roles, struct buf *out)
     }
 }
 
+static void circuits_json(struct jsonw *w, const struct service_view *view)
+{
+    jsonw_key(w, "circuits");
+    jsonw_begin_array(w);
+    for (size_t i = 0; i < view->n_circuits; i++) {
+        const struct service_circuit *circuit = &view->circuits[i];
+        jsonw_begin_object(w);
+        jsonw_key_text(w, "worker", circuit->note.worker.s);
+        jsonw_key_text(w, "state", circuit_state_word(circuit->note.state));
+        jsonw_key_text(w, "class", failure_word(circuit->note.class));
+        jsonw_key_text(w, "since", wall_text(circuit->note.since).s);
+        jsonw_key(w, "partitions");
+        jsonw_begin_array(w);
+        for (size_t p = 0; p < circuit->count; p++) {
+            jsonw_int(w, circuit->partitions[p]);
+        }
+        jsonw_end(w);
+        jsonw_end(w);
+    }
+    jsonw_end(w);
+}
+
 static void view_json(const struct service_view *view, struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
@@ -59,6 +81,7 @@ static void view_json(const struct service_view *view, struct buf *out)
     jsonw_end(&w);
     jsonw_key_int(&w, "partitions", view->partitions);
     jsonw_key_bool(&w, "paused", view->paused > 0);
+    circuits_json(&w, view);
     jsonw_key_int(&w, "lag", view->lag);
     jsonw_key(&w, "oldest_ms");
     if (view->oldest_ms >= 0) {
@@ -98,6 +121,11 @@ static void view_row(struct table *table, const struct service_view *view)
     }
     if (view->paused > 0) {
         buf_add_text(&text, text.len > 0 ? ", paused" : "paused");
+    }
+    for (size_t i = 0; i < view->n_circuits; i++) {
+        const struct circuit_note *note = &view->circuits[i].note;
+        buf_printf(&text, "%scircuit of %s %s (%s)", text.len > 0 ? ", " : "", note->worker.s,
+                   note->state == CIRCUIT_open ? "open" : "half open", failure_word(note->class));
     }
     if (text.len > 0) {
         table_bytes(table, text.data, text.len);
@@ -168,7 +196,9 @@ static int run_list(struct command *cmd)
 #define LIST_TEXT                                                                                  \
     "WORKERS are those that live, with their partitions. WAITING are handoffs that no worker has " \
     "taken in yet, and OLDEST the age of the oldest of "                                           \
-    "them: the numbers to scale on. QUEUED, RUNNING and PARKED are turns that were taken in."
+    "them: the numbers to scale on. QUEUED, RUNNING and PARKED are turns that were taken in. A "   \
+    "circuit that is open means that a worker's provider is down: turns wait for it, or go on "    \
+    "at a fallback, and the worker tries by itself when it is back."
 
 static const struct baton_command cmd_list = {
     .name = "list",
@@ -249,7 +279,7 @@ static int run_resume(struct command *cmd)
 
 #define TIMEOUT_OPTION                                                                             \
     {                                                                                              \
-        .name = "timeout", .argument = "DURATION", .kind = OPTION_duration,                         \
+        .name = "timeout", .argument = "DURATION", .kind = OPTION_duration,                        \
         .fallback = OPERATE_TIMEOUT,                                                               \
         .help = "How long to wait for the answers; not at all where no worker lives."              \
     }

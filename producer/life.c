@@ -61,6 +61,9 @@ static void attempt_json(struct jsonw *w, const struct attempt *attempt)
     if (attempt->late) {
         jsonw_key_bool(w, "late", true);
     }
+    if (attempt->probe) {
+        jsonw_key_bool(w, "probe", true);
+    }
     jsonw_end(w);
 }
 
@@ -95,6 +98,8 @@ void life_print_json(const struct turn_life *life, struct buf *out)
     time_or_null(&w, "ended_at", now->ended_at);
     time_or_null(&w, "not_before", now->not_before);
     some(&w, "worker", now->lease_worker.s);
+    some(&w, "waits_for",
+         now->state == TURN_queued && life->circuit.state != CIRCUIT_closed ? "circuit" : NULL);
     jsonw_key(&w, "attempts");
     jsonw_begin_array(&w);
     for (size_t i = 0; i < life->n_attempts; i++) {
@@ -258,6 +263,10 @@ static void state_text(const struct turn_life *life, struct buf *out)
     case TURN_queued:
         if (now->not_before.v != 0) {
             buf_printf(out, ", not before %s", wall_text(now->not_before).s);
+        }
+        if (life->circuit.state != CIRCUIT_closed) {
+            buf_printf(out, ", waits until the provider is back (circuit of %s: %s)",
+                       life->circuit.worker.s, failure_word(life->circuit.class));
         }
         break;
     case TURN_completed:

@@ -70,14 +70,51 @@ static bool is_pause(const struct log_record *record)
     return paused;
 }
 
+/* One entry for each worker: its partitions say the same. */
+static bool add_circuit(struct service_view *view, int32_t partition,
+                        const struct log_record *record)
+{
+    struct circuit_note note;
+    size_t at = 0;
+    if (!circuit_note_parse(record->value, record->value_len, &note)) {
+        return true;
+    }
+    while (at < view->n_circuits && strcmp(view->circuits[at].note.boot.s, note.boot.s) != 0) {
+        at++;
+    }
+    if (at == view->n_circuits) {
+        struct service_circuit *more =
+            realloc(view->circuits, (view->n_circuits + 1) * sizeof(*view->circuits));
+        if (more == NULL) {
+            return false;
+        }
+        view->circuits = more;
+        view->circuits[view->n_circuits++] = (struct service_circuit){.note = note};
+    }
+    struct service_circuit *circuit = &view->circuits[at];
+    circuit->partitions[circuit->count++] = partition;
+    return true;
+}
+
+struct count {
+    struct service_view *view;
+    int32_t partition;
+    bool no_memory;
+};
+
 static bool count_turn(void *arg, const struct log_record *record)
 {
-    struct service_view *view = arg;
+    struct count *count = arg;
+    struct service_view *view = count->view;
     struct turn_record turn;
     if (record->key_len == strlen(PAUSE_KEY) &&
         memcmp(record->key, PAUSE_KEY, record->key_len) == 0) {
         view->paused += is_pause(record) ? 1 : 0;
         return true;
+    }
+    if (circuit_note_is_key(record->key, record->key_len)) {
+        count->no_memory = !add_circuit(view, count->partition, record);
+        return !count->no_memory;
     }
     if (record->key == NULL || !hex_valid(record->key, record->key_len, 32)) {
         return true;
@@ -110,7 +147,11 @@ baton_code service_view_read(struct log *log, const struct config *config,
         rc = scan_partitions(log, turns.s, &partitions, err);
     }
     for (int32_t p = 0; rc == BATON_OK && p < partitions; p++) {
-        rc = scan_newest(log, turns.s, p, count_turn, &view, NULL, err);
+        struct count count = {.view = &view, .partition = p};
+        rc = scan_newest(log, turns.s, p, count_turn, &count, NULL, err);
+        if (rc == BATON_OK && count.no_memory) {
+            rc = baton_fail(err, BATON_E_no_memory, "no memory for the state of a service");
+        }
     }
     if (rc != BATON_OK) {
         service_view_done(&view);
@@ -123,6 +164,7 @@ baton_code service_view_read(struct log *log, const struct config *config,
 void service_view_done(struct service_view *view)
 {
     free(view->workers);
+    free(view->circuits);
     memset(view, 0, sizeof(*view));
 }
 

@@ -9,9 +9,17 @@
 #include "common/base/config.h"
 #include "common/base/state.h"
 #include "common/log/log.h"
+#include "common/record/circuit_note.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+
+/* A worker whose circuit is not closed, as the notes of its partitions say. */
+struct service_circuit {
+    struct circuit_note note;
+    int32_t partitions[LOG_PARTITIONS_MAX];
+    size_t count;
+};
 
 struct service_view {
     const struct config_service *service; /* borrowed */
@@ -22,7 +30,9 @@ struct service_view {
     int64_t oldest_ms;               /* age of the oldest of them; -1: none */
     int64_t turns[TURN_STATE_COUNT]; /* filled with turns only */
     size_t unreadable;
-    int32_t paused; /* partitions whose owner keeps a pause */
+    int32_t paused;                   /* partitions whose owner keeps a pause */
+    struct service_circuit *circuits; /* freed by service_view_done */
+    size_t n_circuits;
 };
 
 /* with_turns: reads the turn logs, too, which takes a moment for each 100,000 turns. */

@@ -116,11 +116,16 @@ struct find {
     baton_code rc;
     struct baton_error err;
     struct turn_record record;
+    struct circuit_note circuit; /* of the partition */
 };
 
 static bool find_record(void *arg, const struct log_record *record)
 {
     struct find *find = arg;
+    if (circuit_note_is_key(record->key, record->key_len)) {
+        (void)circuit_note_parse(record->value, record->value_len, &find->circuit);
+        return true;
+    }
     if (record->key_len != 32 || memcmp(record->key, find->turn_id, 32) != 0) {
         return true;
     }
@@ -178,7 +183,8 @@ static bool later(const struct turn_record *a, const struct turn_record *b)
 }
 
 static baton_code add_life(struct turn_life *life, struct turn_record *take_record,
-                           const char *service, int32_t partition, struct baton_error *err)
+                           const struct circuit_note *circuit, const char *service,
+                           int32_t partition, struct baton_error *err)
 {
     for (size_t i = 0; i < take_record->n_attempts; i++) {
         const struct attempt *attempt = &take_record->attempts[i];
@@ -195,6 +201,7 @@ static baton_code add_life(struct turn_life *life, struct turn_record *take_reco
         turn_record_done(&life->now);
     }
     life->now = *take_record;
+    life->circuit = *circuit;
     life->service = service;
     life->partition = partition;
     life->found = true;
@@ -205,7 +212,7 @@ static baton_code find_at(struct log *log, const struct config *config, const ch
                           const char *turn_id, struct turn_life *life, struct baton_error *err)
 {
     struct topic_name topic = topic_name(TOPIC_turns, config->prefix.s, service);
-    struct find find = {.turn_id = turn_id};
+    struct find find = {.turn_id = turn_id, .circuit = {.state = CIRCUIT_closed}};
     int32_t partitions = 0;
     baton_code rc = scan_partitions(log, topic.s, &partitions, err);
     if (rc != BATON_OK) {
@@ -216,7 +223,7 @@ static baton_code find_at(struct log *log, const struct config *config, const ch
     if (rc == BATON_OK && find.rc != BATON_OK) {
         rc = baton_fail(err, find.rc, "turn %.8s in topic %s: %s", turn_id, topic.s, find.err.text);
     } else if (find.found && rc == BATON_OK) {
-        rc = add_life(life, &find.record, service, partition, err);
+        rc = add_life(life, &find.record, &find.circuit, service, partition, err);
     } else if (find.found) {
         turn_record_done(&find.record);
     }

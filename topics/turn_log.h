@@ -10,6 +10,7 @@
 #include "baton/code.h"
 #include "common/base/config.h"
 #include "common/log/log.h"
+#include "common/record/circuit_note.h"
 #include "common/record/turn_record.h"
 
 #include <stdbool.h>
@@ -50,6 +51,7 @@ struct turn_life {
     int32_t partition;
     struct attempt *attempts; /* of all services, in the order of their numbers; notes owned */
     size_t n_attempts;
+    struct circuit_note circuit; /* of the worker there; closed: nothing keeps the turn waiting */
     bool found;
 };
 

@@ -130,6 +130,10 @@ static void claim(struct worker *w, int32_t partition, struct turn_record *take_
         attempt->started_at = wall_now();
         attempt_move(take_record, attempt, ATTEMPT_running, attempt->started_at);
     }
+    if (w->circuit.state != CIRCUIT_closed) {
+        turn_record_attempt(take_record, take_record->attempt)->probe = true;
+        circuit_probe(&w->circuit, w->config, take_record->id.s, mono_now());
+    }
     if (take_record->wait) {
         tell_turn(w, take_record, OUTCOME_claimed);
     }
@@ -236,7 +240,7 @@ static baton_code first_time(struct worker *w, const struct engine_event *event,
         settle_park(w, event->partition, &record, true, code, note, event->record);
     } else if (later) {
         wait_for_time(w, event->partition, &record, receipt->turn->not_before);
-    } else if (step.kind == NEXT_retry) {
+    } else if (step.kind == NEXT_retry || step.kind == NEXT_hold) {
         wait_for_time(w, event->partition, &record, (struct wall_ms){wall_now().v + step.delay_ms});
     } else if (step.kind == NEXT_delegate) {
         begin_elsewhere(w, event->partition, &record, true, step.to, class, pass);
@@ -305,8 +309,9 @@ static baton_code verify_stored(struct worker *w, const struct turn_record *reco
     return may_run(w, turn, ret_note);
 }
 
+/* *ret_held: the circuit lets it wait. */
 static baton_code claim_one(struct worker *w, const struct store_due *due, size_t *ret_claimed,
-                            struct baton_error *err)
+                            bool *ret_held, struct baton_error *err)
 {
     struct turn_record record;
     struct receipt receipt = {.code = BATON_OK};
@@ -345,6 +350,9 @@ static baton_code claim_one(struct worker *w, const struct store_due *due, size_
         settle_park(w, partition, &record, false, code, note, NULL);
     } else if (step.kind == NEXT_delegate) {
         begin_elsewhere(w, partition, &record, false, step.to, class, pass);
+    } else if (step.kind == NEXT_hold) {
+        turn_record_done(&record);
+        *ret_held = true;
     } else {
         char profile[ID_MAX + 1]; /* the attempt's own, perhaps */
         struct turn *turn = receipt.turn;
@@ -362,6 +370,7 @@ baton_code claim_due(struct worker *w, size_t max, size_t *ret_claimed, struct b
 {
     struct store_due due[TICK_DUE_MAX];
     size_t count = 0;
+    size_t n_held = 0;
 
     *ret_claimed = 0;
     if (max > TICK_DUE_MAX) {
@@ -370,10 +379,14 @@ baton_code claim_due(struct worker *w, size_t max, size_t *ret_claimed, struct b
     baton_code rc = store_turns_due(w->store, mono_now(), due, max, &count, err);
     for (size_t i = 0; rc == BATON_OK && i < count; i++) {
         if (engine_owns(w->engine, due[i].partition) && !decided(w, due[i].id.s)) {
-            rc = claim_one(w, &due[i], ret_claimed, err);
+            bool held = false;
+            rc = claim_one(w, &due[i], ret_claimed, &held, err);
+            if (held) {
+                due[n_held++] = due[i];
+            }
         }
     }
-    return rc;
+    return rc == BATON_OK && n_held > 0 ? circuit_hold(w, due, n_held, err) : rc;
 }
 
 baton_code claim_resume(struct worker *w, int32_t partition, struct turn_record *take_record,

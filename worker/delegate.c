@@ -219,6 +219,21 @@ const char *delegate_target(struct worker *w, const struct turn_record *record)
     return NULL;
 }
 
+bool delegate_any(const struct worker *w)
+{
+    for (size_t i = 0; i < w->n_targets; i++) {
+        for (int r = 0; w->targets[i].code == BATON_OK && r < ROLE_COUNT; r++) {
+            const enum role role = (enum role)r;
+            const char *name = w->targets[i].service.s;
+            if ((w->service->roles & ROLE_BIT(role)) != 0 && in_chain(w, name, role) &&
+                serves(w, name, role) && may_pass(w, name, role)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 char *delegate_sign(struct worker *w, const struct turn_record *record, const char *to,
                     enum failure class)
 {

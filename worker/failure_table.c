@@ -18,11 +18,12 @@ struct series {
     const char *profile; /* of the newest attempt */
 };
 
-/* Did the provider say no to it? One that never started did not get as far. */
+/* Did the provider say no to it? One that never started did not get as far, and one that only tried
+ * whether the provider is back was a try for all. */
 static bool refused(const struct attempt *attempt)
 {
     return attempt->has_class && failure_counts_in(attempt->class) == COUNTER_failures &&
-           attempt->started_at.v != 0;
+           attempt->started_at.v != 0 && !circuit_uncounted(attempt, attempt->class);
 }
 
 static struct series series_of(const struct config_service *service,
@@ -76,7 +77,8 @@ static bool budget_left(const struct config *config, const struct turn_record *r
         *ret_code = BATON_E_worker_killed;
         return false;
     }
-    if (record->failures >= config->budget.failures || record->attempt >= config->budget.attempts) {
+    if (record->failures >= config->budget.failures ||
+        record->attempt - record->probes >= config->budget.attempts) {
         *ret_code = BATON_E_attempts_exhausted;
         return false;
     }
@@ -152,7 +154,7 @@ struct next_step uncounted_next(const struct config *config, const struct turn_r
     struct next_step step = {.kind = NEXT_retry, .profile = newest->profile.s};
     int in_a_row = 0;
 
-    if (record->attempt >= config->budget.attempts) {
+    if (record->attempt - record->probes >= config->budget.attempts) {
         step.kind = NEXT_park;
         step.code = BATON_E_attempts_exhausted;
     } else if (class != FAILURE_killed && class != FAILURE_lost) {

@@ -19,6 +19,7 @@
 #include "common/record/turn_record.h"
 #include "common/store/store.h"
 #include "topics/catalogue.h"
+#include "worker/circuit.h"
 #include "worker/executor/executor.h"
 #include "worker/lease/lease.h"
 #include "worker/worker.h"
@@ -44,6 +45,7 @@ struct live {
     enum live_phase phase;
     bool held;     /* its partition has moved: worker/lease/lease.c looks after it */
     bool in_batch; /* its end is in the batch that is being decided */
+    bool heard;    /* its failure was told to the circuit */
     struct recorded_end end;
     struct live *next;       /* of the hash chain */
     struct live *ended_prev; /* of those that have ended */
@@ -190,7 +192,7 @@ bool settle_lost(struct worker *w, int32_t partition, struct turn_record *take_r
 void settle_park(struct worker *w, int32_t partition, struct turn_record *take_record, bool birth,
                  baton_code code, const char *note, const struct log_record *source);
 
-enum next_kind { NEXT_start, NEXT_retry, NEXT_rotate, NEXT_delegate, NEXT_park };
+enum next_kind { NEXT_start, NEXT_retry, NEXT_rotate, NEXT_delegate, NEXT_park, NEXT_hold };
 struct next_step {
     enum next_kind kind;
     int64_t delay_ms;    /* retry */
@@ -241,11 +243,13 @@ unsigned rest_look(const struct worker *w, struct all_rest *ret_rest);
 
 /* ---- begin.c ---- */
 
-/* How the next attempt begins: start (with which profile), retry (wait first) or delegate, with its
- * pass, for a refusal of *ret_class; the caller frees it. birth: the turn has no record yet. */
+/* How the next attempt begins: start (with which profile), retry (wait first), hold (the circuit is
+ * open) or delegate, with its pass, for a refusal of *ret_class; the caller frees it. birth: the turn
+ * has no record yet. */
 struct next_step begin_next(struct worker *w, const struct turn_record *record, bool birth,
                             enum failure *ret_class, char **ret_pass);
-/* Every profile rests, and the turn goes on at another service: its attempt never starts here. */
+/* Every profile rests, or the circuit is open, and the turn goes on at another service: its attempt
+ * never starts here. */
 void begin_elsewhere(struct worker *w, int32_t partition, struct turn_record *take_record,
                      bool birth, const char *to, enum failure class, char *take_pass);
 
@@ -264,6 +268,8 @@ baton_code delegate_open(struct worker *w, struct baton_error *err);
 bool delegate_topics(const struct worker *w, char ***ret_names, size_t *ret_count);
 /* The next service of the role's chain that this turn has not had and that can be had now, or NULL. */
 const char *delegate_target(struct worker *w, const struct turn_record *record);
+/* Is there any service that the chain of any role here leads to, and that can be had? */
+bool delegate_any(const struct worker *w);
 /* ok, or why this turn cannot be passed on to that service: not_permitted, or the code of its topic. */
 baton_code delegate_may(struct worker *w, const struct turn_record *record, const char *to,
                         const char **ret_note);
@@ -424,7 +430,9 @@ struct worker {
     struct executor_env **envs; /* one for each profile */
     struct mono_ms envs_read;
     struct rest rests[LIMIT_PROFILES]; /* of the profiles; a restart tries again */
-    struct target *targets;            /* services that turns may be passed on to */
+    struct circuit circuit;
+    struct circuit_told circuit_told[LOG_PARTITIONS_MAX];
+    struct target *targets; /* services that turns may be passed on to */
     size_t n_targets;
 
     struct lives lives;

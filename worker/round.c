@@ -102,6 +102,9 @@ static void take_end(struct worker *w, const struct executor_event *event)
         const struct attempt *attempt =
             &live->record.attempts[live->record.n_attempts - 1]; /* the one that ran */
         rest_note(w, attempt->profile.s, end.failed, end.class, end.retry_after_ms);
+        if (!end.failed) {
+            circuit_success(&w->circuit, w->service->name.s);
+        }
     }
     if (from->ok) {
         end.result = result_with_output(from);
@@ -309,13 +312,18 @@ baton_code round_tick(struct worker *w, struct baton_error *err)
         (w->facts_due && (rc = restore_facts(w, err)) != BATON_OK)) {
         return rc;
     }
+    if ((rc = circuit_tick(w, err)) != BATON_OK) {
+        return rc;
+    }
     size_t parallel = (size_t)w->service->parallel;
     size_t capacity = w->stopping || w->lives.running >= parallel ? 0 : parallel - w->lives.running;
-    if (capacity > 0) {
-        rc = claim_due(w, capacity, &claimed, err);
+    const size_t claims = circuit_room(w, capacity, false);
+    capacity = circuit_room(w, capacity, true);
+    if (claims > 0) {
+        rc = claim_due(w, claims, &claimed, err);
         capacity -= claimed < capacity ? claimed : capacity;
     }
-    if (rc == BATON_OK && capacity > 0) {
+    if (rc == BATON_OK && claims > claimed) {
         rc = store_next_due(w->store, &any, &w->next_due, err);
         if (!any) {
             w->next_due.v = INT64_MAX;

@@ -5,7 +5,7 @@
  * Every function decides into the batch; nothing has happened before the log has it.
  *
  * In: worker/round.c, worker/restore.c, worker/operate.c  Out: worker/move.c, worker/decision.c,
- * worker/delegate.c
+ * worker/delegate.c, worker/circuit.c
  */
 #include "worker/internal.h"
 
@@ -96,6 +96,7 @@ static bool can_do(const struct worker *w, enum next_kind kind)
     case NEXT_start:
     case NEXT_retry:
     case NEXT_rotate:
+    case NEXT_hold:
         break;
     }
     return true;
@@ -121,6 +122,7 @@ static void take_step(struct worker *w, int32_t partition, struct turn_record *r
         delegate_put(w, record, step->to, take_pass);
         break;
     case NEXT_start:
+    case NEXT_hold:
     case NEXT_park:
         park(w, partition, record, step->code, NULL, end, false);
         return;
@@ -142,12 +144,15 @@ static bool fail(struct worker *w, int32_t partition, struct turn_record *record
         attempt->started_at = end->started_at; /* 0: it never did */
         step = uncounted_next(w->config, record, end->class, draw());
     } else {
-        if (failure_counts_in(end->class) == COUNTER_losses) {
+        if (circuit_uncounted(attempt, end->class)) {
+            record->probes++;
+        } else if (failure_counts_in(end->class) == COUNTER_losses) {
             record->losses++;
         } else {
             record->failures++;
         }
         step = next_of(w, record, end, &pass);
+        circuit_settle(w, record, end, &step);
     }
     if (!can_do(w, step.kind)) {
         free(pass);

@@ -56,6 +56,7 @@ static struct mono_ms next_time(const struct worker *w)
     struct mono_ms now = mono_now();
     struct mono_ms until = {now.v + IDLE_MS};
     struct mono_ms lease;
+    struct mono_ms circuit;
 
     if (w->blocked) {
         return w->store_wait;
@@ -65,6 +66,9 @@ static struct mono_ms next_time(const struct worker *w)
     }
     if (foreign_next(w, &lease) && lease.v < until.v) {
         until = lease;
+    }
+    if (circuit_next(w, now, &circuit) && circuit.v < until.v) {
+        until = circuit;
     }
     if (w->housekeeping.v < until.v) {
         until = w->housekeeping;

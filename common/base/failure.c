@@ -9,12 +9,14 @@
 
 struct failure_row {
     enum failure_counter counter;
+    enum provider_sign provider;
     const char *actions;
     const char *text;
 };
 
-#define WORD(word, counter, actions, text) #word,
-#define ROW(word, counter, actions, text) {COUNTER_##counter, actions, text},
+#define WORD(word, counter, provider, actions, text) #word,
+#define ROW(word, counter, provider, actions, text)                                                \
+    {COUNTER_##counter, PROVIDER_##provider, actions, text},
 #define ACTION_WORD(word, text) #word,
 static const char *const failure_words[] = {FAILURES(WORD)};
 static const struct failure_row failure_rows[] = {FAILURES(ROW)};
@@ -31,7 +33,7 @@ const char *failure_word(enum failure failure)
 
 const char *failure_list(void)
 {
-#define FAILURE_LISTED(word, counter, actions, text) ", " #word
+#define FAILURE_LISTED(word, counter, provider, actions, text) ", " #word
     static const char list[] = FAILURES(FAILURE_LISTED);
 #undef FAILURE_LISTED
     return list + strlen(", ");
@@ -56,6 +58,12 @@ enum failure_counter failure_counts_in(enum failure failure)
 {
     BATON_PRE((unsigned)failure < FAILURE_COUNT);
     return failure_rows[failure].counter;
+}
+
+enum provider_sign failure_says(enum failure failure)
+{
+    BATON_PRE((unsigned)failure < FAILURE_COUNT);
+    return failure_rows[failure].provider;
 }
 
 const char *failure_default_actions(enum failure failure)

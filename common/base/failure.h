@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define FAILURE_ENUM(word, counter, actions, text) FAILURE_##word,
+#define FAILURE_ENUM(word, counter, provider, actions, text) FAILURE_##word,
 enum failure { FAILURES(FAILURE_ENUM) FAILURE_COUNT };
 #undef FAILURE_ENUM
 
@@ -17,6 +17,8 @@ enum action { ACTIONS(ACTION_ENUM) ACTION_COUNT };
 
 /* Which of the turn's two counters a class raises. */
 enum failure_counter { COUNTER_failures, COUNTER_losses };
+/* What a class says of the provider (for the circuit). */
+enum provider_sign { PROVIDER_nothing, PROVIDER_down, PROVIDER_up };
 
 const char *failure_word(enum failure failure);
 /* All words with commas between, for messages. */
@@ -24,6 +26,7 @@ const char *failure_list(void);
 const char *failure_text(enum failure failure);
 bool failure_parse(const char *text, size_t text_len, enum failure *ret_failure);
 enum failure_counter failure_counts_in(enum failure failure);
+enum provider_sign failure_says(enum failure failure);
 /* The default on_failure list, words with single spaces. */
 const char *failure_default_actions(enum failure failure);
 

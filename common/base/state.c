@@ -1,4 +1,4 @@
-/* Legal moves of turns and attempts, from the one table. Called by the movers in worker/. */
+/* Legal moves of turns, attempts and circuits, from the one table. Called by the movers in worker/. */
 #include "common/base/state.h"
 
 #include "common/base/check.h"
@@ -17,6 +17,12 @@ static const char *const attempt_words[] = {ATTEMPT_STATES(WORD)};
 static const struct state_row attempt_rows[] = {ATTEMPT_STATES(ROW)};
 #undef WORD
 #undef ROW
+#define WORD(word, moves) #word,
+#define MOVES(word, moves) moves,
+static const char *const circuit_words[] = {CIRCUIT_STATES(WORD)};
+static const unsigned circuit_moves[] = {CIRCUIT_STATES(MOVES)};
+#undef WORD
+#undef MOVES
 
 const char *turn_state_word(enum turn_state state)
 {
@@ -80,4 +86,25 @@ bool attempt_state_may_move(enum attempt_state from, enum attempt_state to)
 {
     BATON_PRE((unsigned)from < ATTEMPT_STATE_COUNT && (unsigned)to < ATTEMPT_STATE_COUNT);
     return (attempt_rows[from].moves & (1u << to)) != 0;
+}
+
+const char *circuit_state_word(enum circuit_state state)
+{
+    BATON_PRE((unsigned)state < CIRCUIT_STATE_COUNT);
+    return circuit_words[state];
+}
+
+bool circuit_state_parse(const char *text, size_t text_len, enum circuit_state *ret_state)
+{
+    int i = word_find(circuit_words, COUNT_OF(circuit_words), text, text_len);
+    if (i >= 0) {
+        *ret_state = (enum circuit_state)i;
+    }
+    return i >= 0;
+}
+
+bool circuit_state_may_move(enum circuit_state from, enum circuit_state to)
+{
+    BATON_PRE((unsigned)from < CIRCUIT_STATE_COUNT && (unsigned)to < CIRCUIT_STATE_COUNT);
+    return (circuit_moves[from] & (1u << to)) != 0;
 }

@@ -1,5 +1,5 @@
 /*
- * The two state machines as tables: turn (at one service) and attempt.
+ * The state machines as tables: turn (at one service), attempt, and a worker's circuit.
  *
  *            +--------------------------------------------------------------+
  *            v                                                              |
@@ -8,6 +8,8 @@
  *      |     | +---------- | +------> parked (open: waits for an operator)
  *      |     +-----------> | -------> delegated (closed here, goes on at another service)
  *      +-----------------> cancelled  (also from queued, running, parked)
+ *
+ *   circuit: closed ----> open ----> half_open ----> closed   (a success closes it from open, too)
  *
  * Only these functions say what may follow what; turn_move (worker) asks them before every log
  * transaction, and SQL CHECK words are compared with the table by a test. Any thread.
@@ -32,6 +34,10 @@ enum turn_state { TURN_STATES(TURN_ENUM) TURN_STATE_COUNT };
 enum attempt_state { ATTEMPT_STATES(ATTEMPT_ENUM) ATTEMPT_STATE_COUNT };
 #undef ATTEMPT_ENUM
 
+#define CIRCUIT_ENUM(word, moves) CIRCUIT_##word,
+enum circuit_state { CIRCUIT_STATES(CIRCUIT_ENUM) CIRCUIT_STATE_COUNT };
+#undef CIRCUIT_ENUM
+
 const char *turn_state_word(enum turn_state state);
 bool turn_state_parse(const char *text, size_t text_len, enum turn_state *ret_state);
 /* Open: queued, running, parked. Closed: no exit. */
@@ -45,5 +51,9 @@ bool attempt_state_parse(const char *text, size_t text_len, enum attempt_state *
 bool attempt_state_live(enum attempt_state state);
 bool attempt_state_may_begin(enum attempt_state to);
 bool attempt_state_may_move(enum attempt_state from, enum attempt_state to);
+
+const char *circuit_state_word(enum circuit_state state);
+bool circuit_state_parse(const char *text, size_t text_len, enum circuit_state *ret_state);
+bool circuit_state_may_move(enum circuit_state from, enum circuit_state to);
 
 #endif

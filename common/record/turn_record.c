@@ -178,6 +178,9 @@ static void write_attempt(struct jsonw *w, const struct attempt *attempt)
     if (attempt->late) {
         jsonw_key_bool(w, "late", true);
     }
+    if (attempt->probe) {
+        jsonw_key_bool(w, "probe", true);
+    }
     jsonw_end(w);
 }
 
@@ -205,6 +208,9 @@ static void write_state(struct jsonw *w, const struct turn_record *record)
     jsonw_key_int(w, "losses", record->losses);
     jsonw_key_int(w, "replays", record->replays);
     jsonw_key_int(w, "since", record->since);
+    if (record->probes != 0) {
+        jsonw_key_int(w, "probes", record->probes);
+    }
     if (record->n_tried > 0) {
         jsonw_key(w, "tried");
         jsonw_begin_array(w);

@@ -36,6 +36,7 @@ struct attempt {
     struct wall_ms ended_at;   /* 0: live */
     char *note;                /* one line, or NULL */
     bool late;                 /* a result came after the end; kept, never applied */
+    bool probe;                /* it tried for others whether the provider is back */
 };
 
 struct turn_record {
@@ -59,7 +60,8 @@ struct turn_record {
     int failures;
     int losses;
     int replays;
-    int since; /* first attempt of the present series at this service: tries count from it */
+    int since;  /* first attempt of the present series at this service: tries count from it */
+    int probes; /* attempts here that found the provider still down: they count in no budget */
     struct plain_id tried[TURN_TRIED_MAX]; /* profiles that were given up in this series */
     size_t n_tried;
     struct wall_ms not_before;    /* queued: when it may start; 0: at once */

@@ -122,6 +122,7 @@ static baton_code read_attempt(const struct json_value *value, struct attempt *r
     a.started_at = field_time(v[A_started_at]);
     a.ended_at = field_time(v[A_ended_at]);
     a.late = field_flag(v[A_late]);
+    a.probe = field_flag(v[A_probe]);
     if (!field_copy(v[A_note], &a.note)) {
         return no_memory(err);
     }
@@ -289,6 +290,7 @@ static baton_code read_state(const struct json_value *const *v, struct turn_reco
     r->losses = (int)json_int(v[R_losses]);
     r->replays = (int)json_int(v[R_replays]);
     r->since = (int)json_int(v[R_since]);
+    r->probes = (int)field_int(v[R_probes]);
     r->not_before = field_time(v[R_not_before]);
     r->delay_ms = field_int(v[R_delay_ms]);
     r->wait = field_flag(v[R_wait]);

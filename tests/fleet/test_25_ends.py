@@ -136,7 +136,8 @@ def test_r33_rotation_is_another_attempt_of_the_same_turn(fresh):
 def test_failures_are_budgeted(fresh):
     """Six failures in all, whatever the classes; the counters are never reset."""
     host = fresh.configure({"alpha": None}, retry={"first": "20ms", "factor": 1, "max": "50ms", "jitter": 0.1,
-                                                   "each_service": 50, "max_wait": "15m"}, budget={"failures": 6})
+                                                   "each_service": 50, "max_wait": "15m"}, budget={"failures": 6},
+                           circuit={"after": 1000, "for": "30s", "probe": "15s"})
     host.plan(default=[{"class": "unavailable"}])
     turn = host.published()
     host.drain()

@@ -328,7 +328,8 @@ def test_r03_r40_no_failure_ever_changes_a_role(fresh, driver):
     count = 500 if driver == "local" else 120
     quick = {"kind": "child", "parallel": 8}
     host = three(fresh, {name: fresh.service(profiles=[{"name": "one"}, {"name": "two"}], **quick) for name in ("alpha", "beta", "gamma")},
-                 retry={"first": "1ms", "factor": 1, "max": "5ms", "jitter": 0.5, "each_service": 2, "max_wait": "1s", "rest": "50ms"})
+                 retry={"first": "1ms", "factor": 1, "max": "5ms", "jitter": 0.5, "each_service": 2, "max_wait": "1s", "rest": "50ms"},
+                 circuit={"after": 1000, "for": "30s", "probe": "15s"})  # failures are rolled here, no provider is down
     failures = [one for one in CLASSES if one != "timeout"] + ["killed", "readonly_violated"]
     tasks = {f"t-{n}": [{"class": chance.choice(failures)} for _ in range(chance.randint(1, 7))] + [{}] for n in range(count)}
     host.plan(tasks=tasks)

@@ -55,9 +55,9 @@
     CONFIG(retry_each_service, "retry.each_service", INT, "3",        0, 1000, "", "", "Retries of a turn at one service.") \
     CONFIG(retry_max_wait, "retry.max_wait", DURATION, "15m",         0, 7 * CONFIG_DAY_MS, "", "", "A provider that asks for a longer wait counts as not to be had.") \
     CONFIG(retry_rest,     "retry.rest",     DURATION, "15m",         0, CONFIG_DAY_MS, "", "", "How long a credential profile that the provider refused (auth, quota) is not taken by a worker's other turns; a time that the provider names goes before.") \
-    CONFIG(circuit_after,  "circuit.after",  INT,      "5",           1, 1000, "", "", "So many provider failures in a row open the service's circuit (not in effect yet).") \
-    CONFIG(circuit_for,    "circuit.for",    DURATION, "30s",         0, CONFIG_DAY_MS, "", "", "How long an open circuit takes no turn (not in effect yet).") \
-    CONFIG(circuit_probe,  "circuit.probe",  DURATION, "15s",         10, CONFIG_DAY_MS, "", "", "Then one turn in this time, until one succeeds (not in effect yet).") \
+    CONFIG(circuit_after,  "circuit.after",  INT,      "5",           1, 1000, "", "", "So many failures in a row that say the provider is down (auth, rate_limited, quota, overloaded, unavailable; followed by retry or park) open a worker's circuit.") \
+    CONFIG(circuit_for,    "circuit.for",    DURATION, "30s",         0, CONFIG_DAY_MS, "", "", "How long an open circuit takes no turn.") \
+    CONFIG(circuit_probe,  "circuit.probe",  DURATION, "15s",         10, CONFIG_DAY_MS, "", "", "Then one turn in this time, until one succeeds.") \
     CONFIG(http_listen,    "http.listen",    LISTEN,   "",            0, 0,   "", "", "Address and port of metrics and health; not set: no listener (not in effect yet).")
 
 #define CONFIG_SERVICE_KEYS(CONFIG) \

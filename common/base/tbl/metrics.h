@@ -23,6 +23,9 @@
     METRIC(attempts_failed,     "baton_attempts_failed_total",     counter,   "", "Attempts that failed, the lost ones included") \
     METRIC(attempts_lost,       "baton_attempts_lost_total",       counter,   "", "Attempts whose worker was gone") \
     METRIC(attempts_running,    "baton_attempts_running",          gauge,     "", "Attempts that run now") \
+    METRIC(circuit_open,        "baton_circuit_open",              gauge,     "", "1 while the circuit is open or half open: the provider does no work, and turns wait") \
+    METRIC(circuit_opened,      "baton_circuit_opened_total",      counter,   "", "Times that the circuit was opened") \
+    METRIC(circuit_probes,      "baton_circuit_probes_total",      counter,   "", "Attempts that tried whether the provider is back") \
     METRIC(log_commits,         "baton_log_commits_total",         counter,   "", "Transactions of the log that were committed") \
     METRIC(log_commits_aborted, "baton_log_commits_aborted_total", counter,   "", "Transactions of the log that were not committed") \
     METRIC(control_taken,       "baton_control_records_total",     counter,   "", "Control records that were taken in") \

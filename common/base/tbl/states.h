@@ -1,5 +1,5 @@
 /*
- * States of a turn (at one service) and of an attempt, with their legal moves.
+ * States of a turn (at one service), of an attempt and of a circuit, with their legal moves.
  *
  * STATE(word, flags, moves): word is what SQL, JSON and people see. `none` is the state before the
  * first record; it has no row here, TURN_BIRTHS and ATTEMPT_BIRTHS say where a life may begin.
@@ -25,6 +25,13 @@
     STATE(delegated, STATE_CLOSED, 0) \
     STATE(cancelled, STATE_CLOSED, 0)
 #define ATTEMPT_BIRTHS (TO(ATTEMPT, queued) | TO(ATTEMPT, running) | TO(ATTEMPT, failed) | TO(ATTEMPT, cancelled))
+
+/* A worker's circuit. Its life begins in closed; a worker that finds a note of an open one begins to
+ * probe. A success closes it from anywhere; a probe that fails leaves it where it is. */
+#define CIRCUIT_STATES(STATE) \
+    STATE(closed,    TO(CIRCUIT, open) | TO(CIRCUIT, half_open)) \
+    STATE(open,      TO(CIRCUIT, half_open) | TO(CIRCUIT, closed)) \
+    STATE(half_open, TO(CIRCUIT, closed))
 /* clang-format on */
 
 #endif

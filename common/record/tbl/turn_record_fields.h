@@ -28,6 +28,7 @@
     FIELD(losses,      count,       required, 2147483647) \
     FIELD(replays,     count,       required, 2147483647) \
     FIELD(since,       count,       required, 2147483647) \
+    FIELD(probes,      count,       optional, 2147483647) \
     FIELD(tried,       array,       optional, TURN_TRIED_MAX) \
     FIELD(not_before,  time,        optional, 0) \
     FIELD(delay_ms,    count,       optional, JSON_INT_MAX) \
@@ -55,7 +56,8 @@
     FIELD(started_at, time,        optional, 0) \
     FIELD(ended_at,   time,        optional, 0) \
     FIELD(note,       text,        optional, 4 * LIMIT_NOTE) \
-    FIELD(late,       flag,        optional, 0)
+    FIELD(late,       flag,        optional, 0) \
+    FIELD(probe,      flag,        optional, 0)
 
 #define LEASE_FIELDS(FIELD) \
     FIELD(worker, id,  required, 0) \

@@ -96,6 +96,46 @@ static void s2_every_pair_of_attempt_states(void **state)
     }
 }
 
+/* DESIGN section 6, and `circuit:` of the example configuration. */
+static void every_pair_of_circuit_states(void **state)
+{
+    (void)state;
+    static const char *const moves[] = {"closed>open", "closed>half_open", "open>half_open",
+                                        "open>closed", "half_open>closed"};
+    size_t n = 0;
+    for (int from = 0; from < CIRCUIT_STATE_COUNT; from++) {
+        const char *word = circuit_state_word((enum circuit_state)from);
+        enum circuit_state parsed;
+        assert_true(circuit_state_parse(word, strlen(word), &parsed) && (int)parsed == from);
+        for (int to = 0; to < CIRCUIT_STATE_COUNT; to++) {
+            char move[64];
+            bool wanted = false;
+            snprintf(move, sizeof(move), "%s>%s", word, circuit_state_word((enum circuit_state)to));
+            for (size_t i = 0; i < COUNT_OF(moves); i++) {
+                wanted = wanted || strcmp(moves[i], move) == 0;
+            }
+            assert_int_equal(
+                circuit_state_may_move((enum circuit_state)from, (enum circuit_state)to), wanted);
+            n += wanted ? 1 : 0;
+        }
+    }
+    assert_int_equal(n, COUNT_OF(moves));
+}
+
+/* DESIGN section 6: what is the provider's side; what is our own (timeout) says nothing. */
+static void what_a_class_says_of_the_provider(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < FAILURE_COUNT; i++) {
+        const char *word = failure_word((enum failure)i);
+        const enum provider_sign wanted =
+            word_in_list("auth rate_limited quota overloaded unavailable", word) ? PROVIDER_down
+            : word_in_list("access_denied bad_request policy", word)             ? PROVIDER_up
+                                                                                 : PROVIDER_nothing;
+        assert_int_equal(failure_says((enum failure)i), wanted);
+    }
+}
+
 static void state_words_are_exact(void **state)
 {
     (void)state;
@@ -336,6 +376,8 @@ int main(void)
         cmocka_unit_test(s1_every_pair_of_turn_states),
         cmocka_unit_test(s1_open_and_closed),
         cmocka_unit_test(s2_every_pair_of_attempt_states),
+        cmocka_unit_test(every_pair_of_circuit_states),
+        cmocka_unit_test(what_a_class_says_of_the_provider),
         cmocka_unit_test(state_words_are_exact),
         cmocka_unit_test(s7_every_code_has_its_exit_status),
         cmocka_unit_test(s7_an_unknown_code_is_unexpected),

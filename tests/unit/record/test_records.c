@@ -143,6 +143,7 @@ static void random_attempts(struct turn_record *r)
         a->ended_at = coin() ? random_time() : (struct wall_ms){0};
         a->note = coin() ? random_text(100) : NULL;
         a->late = coin();
+        a->probe = coin();
     }
 }
 
@@ -178,6 +179,7 @@ static void random_record(struct turn_record *r)
     r->losses = (int)rnd(4);
     r->replays = (int)rnd(4);
     r->since = (int)rnd(4);
+    r->probes = (int)rnd(3);
     for (size_t n = rnd(TURN_TRIED_MAX + 1); r->n_tried < n; r->n_tried++) {
         r->tried[r->n_tried] = random_id();
     }
@@ -236,6 +238,7 @@ static void same_record(const struct turn_record *a, const struct turn_record *b
     SAME(losses);
     SAME(replays);
     SAME(since);
+    SAME(probes);
     SAME(n_tried);
     SAME(not_before);
     SAME(delay_ms);
@@ -274,6 +277,7 @@ static void same_record(const struct turn_record *a, const struct turn_record *b
         SAME(attempts[i].started_at);
         SAME(attempts[i].ended_at);
         SAME(attempts[i].late);
+        SAME(attempts[i].probe);
         same_text(a->attempts[i].note, b->attempts[i].note);
     }
 #undef SAME

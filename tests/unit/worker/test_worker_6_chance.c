@@ -107,11 +107,11 @@ static void test_r03_no_failure_changes_a_role(void **state)
 {
     struct host *host = *state;
     static struct seen seen;
-    const char *const quick[] = {"retry.first=1ms"};
+    const char *const quick[] = {"retry.first=1ms", "circuit.after=1000"};
     memset(&seen, 0, sizeof(seen));
     draw_state = (unsigned)getpid() ^ (unsigned)wall_now().v;
     print_message("seed %u\n", draw_state);
-    host_configure(host, quick, 1);
+    host_configure(host, quick, 2);
     host->config->services[0].parallel = 64;
     host->unchecked = true; /* checked here, at once: one by one it would take minutes */
     for (int i = 0; i < TURNS; i++) {
