@@ -176,3 +176,43 @@ def test_a_new_boot_goes_on_with_probes(fresh, how):
     for turn, role in turns.items():
         assert host.ends(turn, "completed")["role"] == role
     assert moves(last) == [("closed", "half_open"), ("half_open", "closed")] and not host.letters()
+
+
+def test_a28_no_more_dead_letters_once_it_is_open(fresh):
+    """Where the list says park at once (auth): those before it opened have their letters, nobody after; a replay goes on."""
+    host = fresh.configure({"alpha": None}, retry=RETRY, circuit={"after": 3, "for": "300ms", "probe": "100ms"})
+    host.plan(default=[{"class": "auth", "message": "401"}])
+    turns = [host.published("alpha", ROLES[n % 3], f"t-{n}") for n in range(8)]
+    worker = ready(host.worker("alpha", "w1"))
+    opened(worker, ("open", "half_open"))
+    host.called(len(host.calls()) + 8)
+    assert len(host.letters()) == 2, "the third failure in a row opened it"
+    host.plan(default=[{}])
+    parked = {one["turn_id"] for one in host.letters()}
+    for turn in turns:
+        if turn not in parked:
+            host.ends(turn, "completed")
+    assert len(host.letters()) == 2
+    for turn in parked:
+        assert host.replay(turn).ok().one["status"] in ("replayed", "queued")
+        host.ends(turn, "completed")
+
+
+def test_what_waits_goes_on_when_it_closes(fresh):
+    """Also in a service with fallbacks, where each turn that waits is put off until the next probe: a success ends that."""
+    host = fresh.configure({"alpha": None, "beta": None}, roles={"reviewer": {"chain": ["alpha", "beta"]}},
+                           retry=dict(RETRY, first="500ms", max="500ms"), circuit={"after": 5, "for": "300ms", "probe": "60s"})
+    host.plan(default=[DOWN[0], {"until": host.fake + "/go"}])
+    worker = ready(host.worker("alpha", "w1"))
+    turns = [host.published("alpha", "owner", f"t-{n}") for n in range(5)]
+    opened(worker, ("open", "half_open"))
+    probe, = host.called(6)[5:]
+    turns.append(host.published("alpha", "owner", "t-late"))
+    wait_until(lambda: host.state(turns[-1]) == "queued", what="the last turn to be taken in")
+    time.sleep(1)
+    assert len(host.calls()) == 6 and host.show(probe["turn"])["attempts"][-1]["probe"] is True
+    host.plan(default=[{}])
+    open(host.fake + "/go", "w", encoding="ascii").close()
+    for turn in turns:
+        host.ends(turn, "completed")
+    assert moves(worker)[-1] == ("half_open", "closed") and not host.letters()
