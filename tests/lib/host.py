@@ -184,7 +184,7 @@ class Host:
         if self.driver == "local":
             return {"log": "local", "local": {"path": "data/log.db", **{name: value for name, value in more.items() if value}}}
         least = {"partitions": 4, "session": f"{int(1500 * SLOW)}ms", "heartbeat": "300ms"}
-        return {"log": "kafka", "kafka": {"brokers": [self.brokers], **{name: value or least[name] for name, value in more.items()}}}
+        return {"log": "kafka", "kafka": {"brokers": self.brokers.split(","), **{name: value or least[name] for name, value in more.items()}}}
 
     def write(self, services=None, session=None, heartbeat=None, partitions=None, **settings):
         """Writes baton.yaml. Services is {name: None or what service() gave}."""

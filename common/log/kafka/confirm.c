@@ -25,7 +25,7 @@
 #define IDLE_AFTER_MS 20   /* markers have come by then, as a rule */
 #define IDLE_ASK_MS 100    /* of a poll, which must not wait long */
 #define IDLE_PAUSE_MS 1000 /* after a look that did not see all */
-#define MISSING_MS 1000    /* ours alone, and invisible for so long: it will not come by itself */
+#define MISSING_MS 2000    /* asked for, and not shown for so long: it will not come by itself */
 #define MISSING_SHARED_MS 60000 /* others' open transactions may hide it for a while */
 #define STEP_NS 1000000
 
@@ -67,6 +67,7 @@ void confirm_committed(struct kafka_member *member, const struct log_txn *txn)
     note_all(member, txn, list_of(&member->unconfirmed));
     member->unconfirmed_at = mono_now().v;
     member->confirm_looked_at = member->unconfirmed_at;
+    member->missing_since = 0;
 }
 
 void confirm_unknown(struct kafka_member *member, const struct log_txn *txn)
@@ -109,9 +110,10 @@ static bool look(struct kafka_member *member, int timeout_ms)
 {
     rd_kafka_topic_partition_list_t *ends = rd_kafka_topic_partition_list_copy(member->unconfirmed);
     member->confirm_looked_at = mono_now().v;
-    const bool answered = hang_ask_ends(member->producer, ends, timeout_ms);
+    bool answered = hang_ask_ends(member->producer, ends, timeout_ms);
     for (int i = answered ? ends->cnt - 1 : -1; i >= 0; i--) {
         const rd_kafka_topic_partition_t *end = &ends->elems[i];
+        answered = answered && end->err == RD_KAFKA_RESP_ERR_NO_ERROR;
         const rd_kafka_topic_partition_t *at =
             rd_kafka_topic_partition_list_find(member->unconfirmed, end->topic, end->partition);
         if (end->err == RD_KAFKA_RESP_ERR_NO_ERROR && at != NULL && end->offset > at->offset) {
@@ -119,6 +121,11 @@ static bool look(struct kafka_member *member, int timeout_ms)
         }
     }
     rd_kafka_topic_partition_list_destroy(ends);
+    if (!answered) {
+        member->missing_since = 0; /* leaders that move show it when they are there */
+    } else if (member->missing_since == 0) {
+        member->missing_since = mono_now().v;
+    }
     return answered;
 }
 
@@ -136,13 +143,14 @@ static bool bring_out(struct kafka_member *member)
         return false;
     }
     member->unconfirmed_at = mono_now().v;
+    member->missing_since = 0;
     return true;
 }
 
 static bool missing(const struct kafka_member *member)
 {
-    return mono_now().v - member->unconfirmed_at >=
-           (owed_own(member) ? MISSING_MS : MISSING_SHARED_MS);
+    return member->missing_since != 0 && mono_now().v - member->missing_since >=
+                                             (owed_own(member) ? MISSING_MS : MISSING_SHARED_MS);
 }
 
 baton_code confirm_before(struct kafka_member *member, struct deadline deadline,

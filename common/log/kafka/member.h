@@ -93,6 +93,7 @@ struct kafka_member {
     rd_kafka_topic_partition_list_t *unknown; /* of the last one without an answer; NULL: none */
     int64_t unconfirmed_at;                   /* monotonic ms */
     int64_t confirm_looked_at;
+    int64_t missing_since; /* the first answer without all of it; 0: none yet */
 };
 
 /* ---- member.c ---- */
