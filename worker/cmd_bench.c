@@ -1,7 +1,7 @@
 /*
  * baton bench: measures a worker on this host, in a folder of its own that is removed afterwards.
  * In: deploy/baton.c  Out: worker/bench/bare.c, worker/bench/drain.c, worker/bench/latency.c,
- * worker/bench/idle.c, worker/bench/floor.c, worker/bench/restart.c
+ * worker/bench/idle.c, worker/bench/floor.c, worker/bench/restart.c, worker/bench/crash.c
  */
 #include "common/base/check.h"
 #include "common/base/command.h"
@@ -27,6 +27,7 @@ struct figures {
     struct bench_latency latency;
     struct bench_idle idle;
     struct bench_restart restart;
+    struct bench_crash crash[CRASH_CASE_COUNT];
 };
 
 /* Where it is measured: a folder, or brokers and a prefix that nobody else has. */
@@ -73,6 +74,7 @@ static baton_code measure(struct command *cmd, struct where *where, const char *
              : strcmp(what, "latency") == 0
                  ? bench_latency(&set, rate, seconds, &figures->latency, err)
              : strcmp(what, "restart") == 0 ? bench_restart(&set, &figures->restart, err)
+             : strcmp(what, "crash") == 0   ? bench_crash(&set, figures->crash, err)
                                             : bench_idle(&set, seconds, &figures->idle, err);
     }
     if (command_flag(cmd, "keep") && set.dir[0] != '\0') {
@@ -94,11 +96,10 @@ static bool is_listed(const char *list, const char *word)
     return false;
 }
 
-static baton_code measure_all(struct command *cmd, struct where *where, enum bench_kind kind,
-                              bool proof, struct figures *ret_figures, struct baton_error *err)
+static baton_code measure_all(struct command *cmd, struct where *where, struct figures *figures,
+                              struct baton_error *err)
 {
     const int64_t timed = command_int(cmd, "rate") * command_int(cmd, "seconds") + BENCH_WARM_TURNS;
-    *ret_figures = (struct figures){.kind = kind, .proof = proof};
     const struct {
         const char *what;
         int64_t room; /* turns */
@@ -110,7 +111,7 @@ static baton_code measure_all(struct command *cmd, struct where *where, enum ben
     for (size_t i = 0; rc == BATON_OK && i < COUNT_OF(steps); i++) {
         if (is_listed(command_text(cmd, "measure"), steps[i].what) &&
             (steps[i].room > BENCH_WARM_TURNS || strcmp(steps[i].what, "latency") != 0)) {
-            rc = measure(cmd, where, steps[i].what, steps[i].room, ret_figures, err);
+            rc = measure(cmd, where, steps[i].what, steps[i].room, figures, err);
         }
     }
     return rc;
@@ -244,6 +245,65 @@ static void print_table(struct command *cmd, const struct where *where, const st
     }
 }
 
+/* ---- baton bench crash ---- */
+
+static void print_crashes_json(struct command *cmd, const struct figures *list, size_t count)
+{
+    struct buf out = BUF_INIT;
+    struct jsonw w = jsonw_to(&out);
+    jsonw_begin_object(&w);
+    jsonw_key_text(&w, "log", command_text(cmd, "log"));
+    jsonw_key_int(&w, "running", BENCH_RUNNING);
+    jsonw_key_int(&w, "kills", BENCH_KILLS);
+    jsonw_key(&w, "measured");
+    jsonw_begin_array(&w);
+    for (size_t i = 0; i < count * CRASH_CASE_COUNT; i++) {
+        const struct figures *at = &list[i / CRASH_CASE_COUNT];
+        const enum bench_crash_case how = (enum bench_crash_case)(i % CRASH_CASE_COUNT);
+        jsonw_begin_object(&w);
+        jsonw_key_text(&w, "executor", bench_kind_word(at->kind));
+        jsonw_key_bool(&w, "proof", at->proof);
+        jsonw_key_text(&w, "killed", bench_crash_word(how));
+        jsonw_key(&w, "first_ms");
+        jsonw_real(&w, at->crash[how].first_ms);
+        jsonw_key(&w, "all_ms");
+        jsonw_real(&w, at->crash[how].all_ms);
+        jsonw_key(&w, "worst_ms");
+        jsonw_real(&w, at->crash[how].worst_ms);
+        jsonw_end(&w);
+    }
+    jsonw_end(&w);
+    jsonw_end(&w);
+    buf_add_char(&out, '\n');
+    (void)command_print(cmd, &out); /* the frame tells */
+    buf_done(&out);
+}
+
+static void print_crashes(struct command *cmd, const struct figures *list, size_t count)
+{
+    static const char *const titles[] = {"EXECUTOR", "PROOF",  "KILLED",
+                                         "FIRST MS", "ALL MS", "WORST MS"};
+    struct table *table = table_new(titles, COUNT_OF(titles));
+    if (table == NULL) {
+        (void)command_fail(cmd, BATON_E_no_memory, NULL);
+        return;
+    }
+    for (size_t i = 0; i < count * CRASH_CASE_COUNT; i++) {
+        const struct figures *at = &list[i / CRASH_CASE_COUNT];
+        const enum bench_crash_case how = (enum bench_crash_case)(i % CRASH_CASE_COUNT);
+        table_text(table, bench_kind_word(at->kind));
+        table_text(table, at->proof ? "required" : "off");
+        table_text(table, bench_crash_word(how));
+        cell(table, 1, at->crash[how].first_ms);
+        cell(table, 1, at->crash[how].all_ms);
+        cell(table, 1, at->crash[how].worst_ms);
+    }
+    (void)command_table(cmd, table);
+    table_free(table);
+    command_note(cmd, "%d turns ran; median of %d kills, and the worst", BENCH_RUNNING,
+                 BENCH_KILLS);
+}
+
 /* ---- the verb ---- */
 
 /* Which of two words is asked for; `both` is both. */
@@ -287,8 +347,9 @@ static int run(struct command *cmd)
     struct ground ground = {0};
     struct where where = {0};
     size_t count = 0;
+    const bool crash = cmd->n_args == 1 && strcmp(cmd->args[0], "crash") == 0;
 
-    if (cmd->n_args > 0) {
+    if (cmd->n_args > 0 && !crash) {
         return bench_be(cmd->args, cmd->n_args);
     }
     if (!one_of(kinds, "callback", "child") || !one_of(proofs, "required", "off")) {
@@ -298,7 +359,7 @@ static int run(struct command *cmd)
     if (!find_place(cmd, &where)) {
         return command_usage(cmd, "--log is local, or kafka with --brokers HOST:PORT[,HOST:PORT]");
     }
-    baton_code rc = measure_ground(cmd, &where, &ground, &err);
+    baton_code rc = crash ? BATON_OK : measure_ground(cmd, &where, &ground, &err);
     if (rc != BATON_OK) {
         return command_fail(cmd, rc, &err);
     }
@@ -308,13 +369,18 @@ static int run(struct command *cmd)
                 !wanted(proofs, proof ? "required" : "off")) {
                 continue;
             }
-            rc = measure_all(cmd, &where, (enum bench_kind)kind, proof != 0, &list[count++], &err);
+            struct figures *at = &list[count++];
+            *at = (struct figures){.kind = (enum bench_kind)kind, .proof = proof != 0};
+            rc = crash ? measure(cmd, &where, "crash", BENCH_CRASH_TURNS, at, &err)
+                       : measure_all(cmd, &where, at, &err);
             if (rc != BATON_OK) {
                 return command_fail(cmd, rc, &err);
             }
         }
     }
-    if (cmd->json) {
+    if (crash) {
+        (cmd->json ? print_crashes_json : print_crashes)(cmd, list, count);
+    } else if (cmd->json) {
         print_json(cmd, list, count, &ground);
     } else {
         print_table(cmd, &where, list, count, &ground);
@@ -388,7 +454,8 @@ static const struct command_option options[] = {
 const struct baton_command cmd_bench = {
     .name = "bench",
     .summary = "measure a worker on this host",
-    .usage = "[--log WORD --brokers LIST] [--turns N] [--kind KIND] [--proof WORD] [--json]",
+    .usage =
+        "[crash] [--log WORD --brokers LIST] [--turns N] [--kind KIND] [--proof WORD] [--json]",
     .description = "Makes a log with a service of its own (on Kafka: topics of their own names), "
                    "and runs turns that do nothing "
                    "through a worker in a process of "
@@ -401,6 +468,10 @@ const struct baton_command cmd_bench = {
                    "of the service got new partitions meanwhile (on the local log a death is an "
                    "event, and it does). CPU and memory are the worker's, with its "
                    "executors.\n\n"
+                   "baton bench crash: from kill -9 of a worker with ten running turns until their "
+                   "next attempts have started. KILLED elsewhere: another worker takes over; same "
+                   "id: it is started again at once; committing: while it commits all the time, on "
+                   "Kafka with a transaction open, and another one takes over.\n\n"
                    "Everything is durable, as in use; the figures depend on the disk, or on the "
                    "brokers. "
                    "Nothing that is configured is "
@@ -411,6 +482,8 @@ const struct baton_command cmd_bench = {
     .examples =
         "# everything, about two minutes\nbaton bench\n"
         "# on a cluster\nbaton bench --log kafka --brokers 127.0.0.1:9092 --kind callback\n"
+        "# how long a death holds up ten running turns\nbaton bench crash --kind child --proof "
+        "required\n"
         "# one figure for a script\nbaton bench --kind callback --proof off --rate 0 --json\n",
     .run = run,
 };

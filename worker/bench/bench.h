@@ -32,7 +32,9 @@
 #define BENCH_WORKER "measured"
 #define BENCH_SECOND "second" /* another member of the group, while the first is killed */
 #define BENCH_KILLS 3
-#define BENCH_PLACES 1000 /* so many numbers are tried until a turn falls where it should */
+#define BENCH_PLACES 1000        /* so many numbers are tried until a turn falls where it should */
+#define BENCH_RUNNING 10         /* turns that run when their worker is killed */
+#define BENCH_CRASH_TURNS 500000 /* room in the page */
 
 enum bench_kind { BENCH_callback, BENCH_child, BENCH_KIND_COUNT };
 const char *bench_kind_word(enum bench_kind kind);
@@ -43,6 +45,9 @@ struct bench_page {
     _Atomic int64_t first_ns; /* the first executor started */
     _Atomic int64_t started;  /* turns */
     _Atomic int64_t commits;  /* of the log, when the worker has ended */
+    _Atomic int64_t held;     /* first attempts of turns with lower numbers do not end */
+    _Atomic int64_t again;    /* starts of their next attempts */
+    _Atomic int64_t threads;  /* for a callback; 0: one */
     _Atomic int64_t start_ns[];
 };
 
@@ -106,7 +111,7 @@ baton_code bench_wait(const struct bench_worker *worker, const _Atomic int64_t *
 /* The processes that bench starts (`do-work DIR KIND ID`, `do-turns DIR`). Returns the exit status. */
 int bench_be(const char *const *args, size_t n_args);
 
-/* ---- what is measured (bare.c, floor.c, drain.c, latency.c, idle.c, restart.c) ---- */
+/* ---- what is measured (bare.c, floor.c, drain.c, latency.c, idle.c, restart.c, crash.c) ---- */
 
 /* The SQLite work of turns alone. */
 baton_code bench_bare(const struct bench_set *set, int64_t turns, double *ret_turns_s,
@@ -153,6 +158,28 @@ struct bench_restart {
 };
 baton_code bench_restart(const struct bench_set *set, struct bench_restart *ret,
                          struct baton_error *err);
+
+/* Who has which partitions, while BENCH_WORKER and BENCH_SECOND are the group. */
+struct bench_group {
+    struct log *log;
+    struct log_group_member first;
+    struct log_group_member second;
+};
+/* Waits until each of the two has some. */
+baton_code bench_group_await(const struct bench_set *set, struct bench_group *group,
+                             struct baton_error *err);
+
+/* How a worker is killed, and who goes on. */
+enum bench_crash_case { CRASH_elsewhere, CRASH_same_id, CRASH_committing, CRASH_CASE_COUNT };
+const char *bench_crash_word(enum bench_crash_case crash);
+struct bench_crash {
+    double first_ms; /* from kill -9 to the first next attempt; median */
+    double all_ms;   /* to the last of BENCH_RUNNING; median */
+    double worst_ms;
+};
+/* For each case. The set has room for BENCH_CRASH_TURNS. */
+baton_code bench_crash(const struct bench_set *set, struct bench_crash ret[CRASH_CASE_COUNT],
+                       struct baton_error *err);
 
 /* Sorts, and gives the value below which share of them lie. count > 0. */
 int64_t bench_quantile(int64_t *values, size_t count, double share);

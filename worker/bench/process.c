@@ -3,7 +3,7 @@
  * are this program again (`baton bench do-work`, `baton bench do-turns`), so that their memory is
  * not a copy of the measuring one's.
  *
- * In: drain.c, latency.c, idle.c, restart.c, worker/cmd_bench.c  Out: worker/worker.c
+ * In: drain.c, latency.c, idle.c, restart.c, crash.c, worker/cmd_bench.c  Out: worker/worker.c
  */
 #include "worker/bench/bench.h"
 
@@ -29,6 +29,7 @@
 #define WAKE_FD 3 /* of the worker: its pipe to us */
 #define WAIT_MS 120000
 #define LOOK_MS 2
+#define HOLD_MS 100
 #define LINE_MAX_BYTES (1024 * 1024)
 
 extern char **environ;
@@ -152,21 +153,27 @@ baton_code bench_wait(const struct bench_worker *worker, const _Atomic int64_t *
 
 /* ---- the worker ---- */
 
-static void note_start(struct bench_page *page, const char *number)
+/* True: the attempt is to run until its worker dies. */
+static bool note_start(struct bench_page *page, const char *number)
 {
     const int64_t now_ns = mono_ns();
     char *end;
     long long at = strtoll(number, &end, 10);
     int64_t none = 0;
     BATON_PRE(end != number && at >= 0 && at < BENCH_TURNS_MAX);
-    atomic_store(&page->start_ns[at], now_ns);
+    const bool first = atomic_exchange(&page->start_ns[at], now_ns) == 0;
+    const bool held = at < atomic_load(&page->held);
     atomic_compare_exchange_strong(&page->first_ns, &none, now_ns);
-    atomic_fetch_add(&page->started, 1);
+    atomic_fetch_add(held && !first ? &page->again : &page->started, 1);
+    return held && first;
 }
 
 static int do_turn(const struct baton_attempt *attempt, struct baton_result *result, void *arg)
 {
-    note_start(arg, baton_attempt_task_id(attempt) + strlen(BENCH_TASK));
+    const bool holds = note_start(arg, baton_attempt_task_id(attempt) + strlen(BENCH_TASK));
+    while (holds && !baton_attempt_stopped(attempt)) {
+        (void)poll(NULL, 0, HOLD_MS);
+    }
     baton_result_verdict(result, BENCH_VERDICT, NULL);
     return 0;
 }
@@ -203,6 +210,7 @@ static int be_worker(const char *dir, const char *kind, const char *id)
         .verify_threads = 1,
         .callback = strcmp(kind, bench_kind_word(BENCH_callback)) == 0 ? do_turn : NULL,
         .callback_arg = page,
+        .callback_threads = (int)atomic_load(&page->threads),
         .ready = note_ready,
         .ready_arg = page,
     };
@@ -246,10 +254,11 @@ static int be_child(const char *dir)
         } else if (strncmp(line, "{\"type\":\"turn\"", 14) == 0 &&
                    member(line, "\"id\":\"", id, sizeof(id)) &&
                    member(line, "\"task_id\":\"", task, sizeof(task))) {
-            note_start(page, task + strlen(BENCH_TASK));
-            printf("{\"type\":\"result\",\"id\":\"%s\",\"result\":{\"verdict\":\"" BENCH_VERDICT
-                   "\"}}\n",
-                   id);
+            if (!note_start(page, task + strlen(BENCH_TASK))) {
+                printf("{\"type\":\"result\",\"id\":\"%s\",\"result\":{\"verdict\":\"" BENCH_VERDICT
+                       "\"}}\n",
+                       id);
+            }
         }
         fflush(stdout);
     }

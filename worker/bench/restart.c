@@ -3,7 +3,7 @@
  * group, too: how long until its next turn runs, and whether the other one noticed (an owner writes
  * its name into the turn log of each partition whenever it is given partitions).
  *
- * In: worker/cmd_bench.c  Out: process.c, setup.c
+ * In: worker/cmd_bench.c, crash.c (who has which partitions)  Out: process.c, setup.c
  */
 #include "worker/bench/bench.h"
 
@@ -18,14 +18,7 @@
 #define LOOK_MS 20
 #define SETTLE_MS 1000 /* ends of turns are written, offsets of what was read to its end, too */
 
-struct group {
-    struct log *log;
-    struct log_group_member first;
-    struct log_group_member second;
-};
-
-/* Waits until each of the two has partitions. */
-static baton_code await_both(const struct bench_set *set, struct group *group,
+baton_code bench_group_await(const struct bench_set *set, struct bench_group *group,
                              struct baton_error *err)
 {
     const struct topic_name name = group_of_workers(set->config->prefix.s, BENCH_SERVICE);
@@ -79,7 +72,7 @@ static baton_code one_turn(const struct bench_set *set, const struct bench_worke
     return rc == BATON_OK ? bench_wait(worker, &set->page->start_ns[*number], 1, err) : rc;
 }
 
-static baton_code one_kill(const struct bench_set *set, struct group *group,
+static baton_code one_kill(const struct bench_set *set, struct bench_group *group,
                            struct bench_worker *first, int64_t *number, int64_t *ret_ns,
                            bool *ret_noticed, struct baton_error *err)
 {
@@ -103,13 +96,13 @@ static baton_code one_kill(const struct bench_set *set, struct group *group,
     return rc;
 }
 
-static baton_code kill_some(const struct bench_set *set, struct group *group,
+static baton_code kill_some(const struct bench_set *set, struct bench_group *group,
                             struct bench_worker *first, const struct bench_worker *second,
                             struct bench_restart *ret, struct baton_error *err)
 {
     int64_t took[BENCH_KILLS];
     int64_t number = -1;
-    baton_code rc = await_both(set, group, err);
+    baton_code rc = bench_group_await(set, group, err);
     if (rc == BATON_OK && (rc = one_turn(set, first, &group->first, &number, err)) == BATON_OK) {
         rc = one_turn(set, second, &group->second, &number, err);
     }
@@ -118,7 +111,7 @@ static baton_code kill_some(const struct bench_set *set, struct group *group,
         rc = one_kill(set, group, first, &number, &took[i], &noticed, err);
         ret->noticed = ret->noticed || noticed;
         if (rc == BATON_OK) { /* where a death moves partitions, they come back */
-            rc = await_both(set, group, err);
+            rc = bench_group_await(set, group, err);
         }
         if (rc == BATON_OK) {
             rc = one_turn(set, first, &group->first, &number, err);
@@ -133,7 +126,7 @@ static baton_code kill_some(const struct bench_set *set, struct group *group,
 baton_code bench_restart(const struct bench_set *set, struct bench_restart *ret,
                          struct baton_error *err)
 {
-    struct group group = {0};
+    struct bench_group group = {0};
     struct bench_worker first;
     struct bench_worker second;
     baton_code rc = log_open(set->config, &group.log, err);
