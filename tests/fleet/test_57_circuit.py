@@ -201,16 +201,19 @@ def test_a28_no_more_dead_letters_once_it_is_open(fresh):
 def test_what_waits_goes_on_when_it_closes(fresh):
     """Also in a service with fallbacks, where each turn that waits is put off until the next probe: a success ends that."""
     host = fresh.configure({"alpha": None, "beta": None}, roles={"reviewer": {"chain": ["alpha", "beta"]}},
-                           retry=dict(RETRY, first="500ms", max="500ms"), circuit={"after": 5, "for": "300ms", "probe": "60s"})
-    host.plan(default=[DOWN[0], {"until": host.fake + "/go"}])
+                           retry=RETRY, circuit={"after": 5, "for": "4s", "probe": "60s"})
+    host.plan(default=DOWN)
     worker = ready(host.worker("alpha", "w1"))
     turns = [host.published("alpha", "owner", f"t-{n}") for n in range(5)]
-    opened(worker, ("open", "half_open"))
-    probe, = host.called(6)[5:]
+    opened(worker)
+    wait_until(lambda: {host.state(turn) for turn in turns} == {"queued"}, what="what ran to be settled")
+    tried = len(host.calls())
+    host.plan(default=[{"until": host.fake + "/go"}])
     turns.append(host.published("alpha", "owner", "t-late"))
     wait_until(lambda: host.state(turns[-1]) == "queued", what="the last turn to be taken in")
-    time.sleep(1)
-    assert len(host.calls()) == 6 and host.show(probe["turn"])["attempts"][-1]["probe"] is True
+    probe = host.called(tried + 1)[-1]
+    time.sleep(2)  # the others are looked at again meanwhile, and put off for a minute
+    assert len(host.calls()) == tried + 1 and host.show(probe["turn"])["attempts"][-1]["probe"] is True
     host.plan(default=[{}])
     open(host.fake + "/go", "w", encoding="ascii").close()
     for turn in turns:
