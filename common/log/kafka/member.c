@@ -7,6 +7,7 @@
  * In: log.c  Out: rebalance.c, queue.c, producer.c
  */
 #include "common/log/kafka/member.h"
+#include "common/log/kafka/state.h"
 
 #include "common/base/check.h"
 
@@ -430,6 +431,7 @@ baton_code kafka_member_poll(struct log_member *base, struct log_event *ret_even
         rd_kafka_poll(member->producer, 0);
         confirm_idle(member);
     }
+    kafka_pool_tidy(member->log);
     baton_code rc = hear(member, err);
     if (rc != BATON_OK || member->n_events == 0) {
         return rc;

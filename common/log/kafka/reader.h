@@ -1,7 +1,8 @@
 /*
  * Handles that readers share: a client costs threads and connections, a partition of it next to
  * nothing. A handle reads a partition once at a time; who wants it twice gets another handle.
- * Called by reader.c and open.c. Any thread.
+ * One that nobody has used for a while is closed: an idle client still asks and is asked.
+ * Called by reader.c, member.c and open.c. Any thread.
  */
 #ifndef BATON_COMMON_LOG_KAFKA_READER_H
 #define BATON_COMMON_LOG_KAFKA_READER_H
@@ -25,6 +26,7 @@ struct reader_handle {
     struct reader_kind kind;
     rd_kafka_t *rk;
     struct reader_place *places; /* what is being read */
+    int64_t given_at;            /* by the last reader (monotonic ms) */
 };
 
 /* A handle of that kind in which nobody reads the partition; it is taken there. */

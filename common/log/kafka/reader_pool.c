@@ -1,4 +1,4 @@
-/* The handles that readers share. In: reader.c, open.c. */
+/* The handles that readers share. In: reader.c, member.c, open.c. */
 #include "common/log/kafka/reader.h"
 #include "common/log/kafka/state.h"
 
@@ -9,6 +9,8 @@
 
 /* Data wakes a fetch that waits; a reader that begins beside one is heard when it returns. */
 #define FETCH_WAIT_MS 50
+#define IDLE_MS 20000
+#define IDLE_CLOSE_MS 1000
 
 static struct reader_place **place_of(struct reader_handle *handle, const char *topic,
                                       int32_t partition)
@@ -100,14 +102,37 @@ void reader_pool_give(struct reader_handle *handle, const char *topic, int32_t p
     if (place != NULL) {
         *at = place->next;
     }
+    handle->given_at = mono_now().v;
     pthread_mutex_unlock(&log->lock);
     free(place);
+}
+
+void kafka_pool_tidy(struct kafka_log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    struct reader_handle **at = &log->pool;
+    while (*at != NULL && ((*at)->places != NULL || mono_now().v - (*at)->given_at < IDLE_MS)) {
+        at = &(*at)->next;
+    }
+    struct reader_handle *idle = *at;
+    if (idle != NULL) {
+        *at = idle->next;
+    }
+    pthread_mutex_unlock(&log->lock);
+    if (idle == NULL) {
+        return;
+    }
+    if (kafka_destroy_bounded(idle->rk, IDLE_CLOSE_MS)) {
+        free(idle);
+    } else {
+        atomic_store(&log->left_behind, true);
+    }
 }
 
 bool kafka_pool_close(struct kafka_log *log, int64_t timeout_ms)
 {
     const int64_t end_ms = mono_now().v + timeout_ms;
-    bool ended = true;
+    bool ended = !atomic_load(&log->left_behind);
     while (log->pool != NULL) {
         struct reader_handle *handle = log->pool;
         int64_t rest_ms = end_ms - mono_now().v;

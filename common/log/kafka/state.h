@@ -35,6 +35,7 @@ struct kafka_log {
     pthread_mutex_t lock; /* topics, pool, groups, said */
     struct topic_entry *topics;
     struct reader_handle *pool;
+    atomic_bool left_behind; /* a handle of it that was closed while idle may still call back */
     _Atomic int64_t silent_until;           /* no answer about the sizes of topics */
     atomic_uint turn;                       /* where a record without key goes next */
     struct diag_limit limits[KAFKA_LIMITS]; /* of the clients' own log lines */
@@ -44,7 +45,10 @@ extern const struct log_driver_ops kafka_ops; /* open.c */
 
 /* topic_cache.c */
 void kafka_topics_forget_all(struct kafka_log *log);
-/* reader_pool.c; false: a handle did not end in time, the log must stay in memory. */
+/* reader_pool.c */
+/* Closes one handle that nobody has read with for a while, if there is any. */
+void kafka_pool_tidy(struct kafka_log *log);
+/* False: a handle did not end in time, the log must stay in memory. */
 bool kafka_pool_close(struct kafka_log *log, int64_t timeout_ms);
 
 #endif
