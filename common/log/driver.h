@@ -63,6 +63,7 @@ struct log_driver_ops {
     baton_code (*fence)(struct log *log, const char *group, const char *worker,
                         const char *const *topics, size_t n_topics, int64_t timeout_ms,
                         struct baton_error *err);
+    bool (*member_died)(struct log *log, const char *boot); /* NULL: it never knows */
     baton_code (*group_members)(struct log *log, const char *group,
                                 struct log_group_member **ret_members, size_t *ret_count,
                                 struct baton_error *err);

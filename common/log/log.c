@@ -232,6 +232,11 @@ baton_code log_fence(struct log *log, const char *group, const char *worker,
     return log->ops->fence(log, group, worker, topics, n_topics, timeout_ms, err);
 }
 
+bool log_member_died(struct log *log, const char *boot)
+{
+    return log->ops->member_died != NULL && log->ops->member_died(log, boot);
+}
+
 baton_code log_group_members(struct log *log, const char *group,
                              struct log_group_member **ret_members, size_t *ret_count,
                              struct baton_error *err)

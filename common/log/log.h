@@ -301,6 +301,10 @@ baton_code log_fence(struct log *log, const char *group, const char *worker,
                      const char *const *topics, size_t n_topics, int64_t timeout_ms,
                      struct baton_error *err);
 
+/* Does the log know that the process with that boot died as a member of a group? Who left a group, or
+ * is silent, may live. False where it cannot know. */
+bool log_member_died(struct log *log, const char *boot);
+
 /* ---- what a group looks like from outside ---- */
 
 struct log_group_member {

@@ -1,8 +1,8 @@
 /*
  * The owner's side of a lease: attempts of its turns that other workers (or the last boot) hold.
  *
- * Without a renewal an attempt has a grace, with each renewal a lease from then. Before one is
- * declared lost the control topic is read to its high watermark as it was when the time ran out
+ * Without a renewal an attempt has a grace (none, if the log knows that its worker died), with each
+ * renewal a lease from then. Before one is declared lost the control topic is read to its high watermark as it was when the time ran out
  * (protocol rule 25).
  *
  * In: worker/restore.c, worker/operate.c, worker/round.c  Out: worker/settle.c
@@ -17,6 +17,7 @@
 
 static void foreign_add(struct worker *w, int32_t partition, const struct turn_record *record)
 {
+    const bool died = log_member_died(w->log, record->lease_boot.s);
     foreign_remove(w, record->id.s);
     w->foreign = array_grown(w->foreign, w->n_foreign, &w->cap_foreign, sizeof(*w->foreign));
     w->foreign[w->n_foreign++] = (struct foreign){
@@ -24,7 +25,7 @@ static void foreign_add(struct worker *w, int32_t partition, const struct turn_r
         .attempt = record->attempt,
         .boot = record->lease_boot,
         .partition = partition,
-        .deadline = {mono_now().v + w->config->lease_grace_ms},
+        .deadline = {mono_now().v + (died ? 0 : w->config->lease_grace_ms)},
         .seq = -1,
         .read_to = -1,
     };

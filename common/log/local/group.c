@@ -248,6 +248,11 @@ baton_code local_group_offset(struct log *base, const char *group, const char *t
     return rc;
 }
 
+bool local_member_died(struct log *base, const char *boot)
+{
+    return slot_died_in((const struct local_log *)base, boot);
+}
+
 /* A transaction here ends with its process: the dead leave nothing open. */
 baton_code local_fence(struct log *base, const char *group, const char *worker,
                        const char *const *topics, size_t n_topics, int64_t timeout_ms,

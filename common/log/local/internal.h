@@ -193,6 +193,9 @@ enum slot_state {
 enum slot_state slot_look(const struct local_log *log, int number, const char *boot,
                           int32_t *ret_pid);
 
+/* Did the process with that boot die in its slot? False, too, when somebody has the slot since. */
+bool slot_died_in(const struct local_log *log, const char *boot);
+
 /* ---- groups (group.c) ---- */
 
 struct group_row {
@@ -357,6 +360,7 @@ baton_code local_member_renew(struct log_member *member, struct baton_error *err
 baton_code local_fence(struct log *log, const char *group, const char *worker,
                        const char *const *topics, size_t n_topics, int64_t timeout_ms,
                        struct baton_error *err);
+bool local_member_died(struct log *log, const char *boot);
 baton_code local_group_members(struct log *log, const char *group,
                                struct log_group_member **ret_members, size_t *ret_count,
                                struct baton_error *err);

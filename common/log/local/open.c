@@ -290,6 +290,7 @@ const struct log_driver_ops local_ops = {
     .commit = local_member_commit,
     .member_renew = local_member_renew,
     .fence = local_fence,
+    .member_died = local_member_died,
     .group_members = local_group_members,
     .group_offset = local_group_offset,
 };

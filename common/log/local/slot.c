@@ -122,6 +122,7 @@ baton_code slot_keep(const struct local_log *log, const struct boot_id *boot, in
 void slot_free(struct slot *slot)
 {
     if (slot->fd >= 0) {
+        slot->page->magic = 0; /* left, not dead */
         /* Said, not left to close: a child that was forked meanwhile has the descriptor too. */
         struct flock lock = whole(F_UNLCK);
         munmap(slot->page, sizeof(*slot->page));
@@ -167,4 +168,23 @@ enum slot_state slot_look(const struct local_log *log, int number, const char *b
     }
     close(fd);
     return state;
+}
+
+bool slot_died_in(const struct local_log *log, const char *boot)
+{
+    bool found = false;
+    bool died = false;
+    for (int number = 0; !found && number < SLOTS_MAX; number++) {
+        struct slot_page page = {0};
+        int fd = slot_open(log, number, O_RDWR);
+        if (fd < 0) {
+            break;
+        }
+        /* The lock first: who takes the slot meanwhile writes his own boot into it. */
+        died = !locked(fd);
+        found = pread(fd, &page, sizeof(page), 0) == (ssize_t)sizeof(page) &&
+                page.magic == SLOT_MAGIC && memcmp(page.boot, boot, sizeof(page.boot)) == 0;
+        close(fd);
+    }
+    return found && died;
 }

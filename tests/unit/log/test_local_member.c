@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -43,6 +44,16 @@ static void test_slots(void **state)
     assert_int_equal(pid, 0);
     OK(slot_take(log, &boots[1], 1000, &slots[1], err)); /* the first free one */
     assert_int_equal(slots[1].number, 1);
+
+    assert_false(log_member_died(place->log, boots[1].s)); /* it holds its slot */
+    slot_free(&slots[1]);
+    assert_false(log_member_died(place->log, boots[1].s)); /* it left, and may live */
+    OK(slot_take(log, &boots[1], 1000, &slots[1], err));
+    munmap(slots[1].page, sizeof(*slots[1].page)); /* as its process's death does */
+    close(slots[1].fd);
+    assert_true(log_member_died(place->log, boots[1].s));
+    OK(slot_take(log, &boots[0], 1000, &slots[1], err));
+    assert_false(log_member_died(place->log, boots[1].s)); /* somebody else's since: not known */
 
     atomic_store(&slots[2].page->beat_ms, mono_now().v - 1001);
     assert_int_equal(slot_look(log, 2, boots[2].s, NULL), SLOT_silent);
