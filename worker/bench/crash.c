@@ -15,8 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOAD_TURNS 5000   /* that keep the log busy, for one kill */
-#define LOAD_AT_ONCE 2000 /* published ahead of the workers */
+#define LOAD_TURNS 200 /* so many more keep it committing; a backlog would be measured, too */
 #define READ_AT_ONCE 2000
 #define READ_MS 2000
 #define LOOK_MS 3
@@ -99,13 +98,13 @@ static baton_code freeze_open(struct crash *crash, struct log_reader *reader, co
 {
     const int64_t until = mono_now().v + OPEN_MS;
     int64_t enough = atomic_load(&crash->set->page->started);
-    while (mono_now().v < until && crash->load + LOAD_AT_ONCE <= BENCH_CRASH_TURNS) {
+    while (mono_now().v < until && crash->load + LOAD_TURNS <= BENCH_CRASH_TURNS) {
         bool open = false;
         baton_code rc = BATON_OK;
-        if (enough - atomic_load(&crash->set->page->started) < LOAD_AT_ONCE / 2) {
-            rc = bench_publish_backlog(crash->set, crash->load, LOAD_AT_ONCE, err);
-            crash->load += LOAD_AT_ONCE;
-            enough += LOAD_AT_ONCE;
+        if (enough - atomic_load(&crash->set->page->started) < LOAD_TURNS / 2) {
+            rc = bench_publish_backlog(crash->set, crash->load, LOAD_TURNS, err);
+            crash->load += LOAD_TURNS;
+            enough += LOAD_TURNS;
         }
         (void)poll(NULL, 0, LOOK_MS);
         if (rc != BATON_OK || kill(crash->first.pid, SIGSTOP) != 0 ||
