@@ -8,12 +8,12 @@ import collections
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import sqlite3
 import time
 
+from faultpoints import fault_points
 from host import wait_until
 
 QUICK = {"retry": {"first": "20ms", "factor": 2, "max": "200ms", "jitter": 0.2, "each_service": 3, "max_wait": "15m", "rest": "300ms"},
@@ -42,9 +42,7 @@ class Storm:
         self.late = os.path.join(host.fake, "late")
         self.done = []  # (seconds, what): the story, shown when something is wrong
         self.began = time.monotonic()
-        with open(os.path.join(os.path.dirname(__file__), "..", "..", "common", "base", "tbl", "fault_points.h"),
-                  encoding="utf-8") as file:
-            self.points = re.findall(r'FAULT\(\w+,\s*"([\w.]+)"', file.read())
+        self.points = fault_points()
 
     def tell(self, what, *more):
         self.done.append(f"{time.monotonic() - self.began:7.2f} {what} {' '.join(str(one) for one in more)}")

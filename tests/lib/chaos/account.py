@@ -1,7 +1,7 @@
 """Counts what became of every published turn, from topics and executor calls alone.
 
-Fed by run.py with records in the order of their topics; test_92_chaos.py feeds it made-up ones. While the
-run goes on, whoever feeds it holds its lock.
+Fed by run.py and crash.py with records in the order of their topics; test_92_chaos.py feeds it made-up
+ones. While the run goes on, whoever feeds it holds its lock.
 """
 import collections
 import threading
@@ -40,6 +40,17 @@ class Account:
             self.wrong("wrong_role", turn, f"was published for {self.published[turn].role}, and is {role} in {where}")
 
     # ---- what comes in ----
+
+    def record(self, prefix, record):
+        """A record of a turn log, a dead-letter topic, or the outcomes of a fleet with that prefix."""
+        if record.key is None or record.key.startswith(b"~") or not record.value:
+            return
+        if record.topic.startswith("dlq."):
+            self.letter(record.key.decode())
+        elif record.topic.startswith(prefix + ".turns."):
+            self.state(record.topic.rsplit(".", 1)[1], record.json())
+        elif record.topic == prefix + ".outcomes":
+            self.outcome(record.json())
 
     def state(self, service, state):
         """A record of a turn log."""

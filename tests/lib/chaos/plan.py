@@ -5,9 +5,9 @@ processes themselves is up to the machine.
 """
 import collections
 import json
-import os
 import random
-import re
+
+from faultpoints import fault_points
 
 Turn = collections.namedtuple("Turn", "at task role service text copies")
 Event = collections.namedtuple("Event", "at what more")
@@ -35,10 +35,7 @@ OPERATORS = ["cancel"] * 4 + ["replay"] * 5 + ["replay to"]
 def points():
     """Names of the places in the program at which it can be told to kill or stop itself (BATON_FAULT); those
     around a transaction of the log come often, since whoever is replaced there must be refused."""
-    table = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "common", "base", "tbl", "fault_points.h")
-    with open(table, encoding="utf-8") as file:
-        found = [name for name in re.findall(r'FAULT\(\w+,\s*"([\w.]+)"', file.read()) if name != "store.commit"]
-    return found + ["log.before_commit"] * 4 + ["log.after_commit"]
+    return [name for name in fault_points() if name != "store.commit"] + ["log.before_commit"] * 4 + ["log.after_commit"]
 
 
 class Pack:

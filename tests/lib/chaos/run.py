@@ -19,7 +19,7 @@ from proof import partition_of
 
 from chaos import field, plan, proxy
 from chaos.account import Account, Published
-from chaos.tail import KafkaTail, LocalTail
+from chaos.tail import CallsTail, topics_tail
 
 TICK = 0.05
 STILL = 60  # seconds without a new record, after which nothing more is waited for
@@ -36,15 +36,9 @@ class Run:
         self.order = []  # ids of published turns, old to new
         self.broker_away = None
         self.story = open(os.path.join(folder, "story"), "w", encoding="utf-8", buffering=1)
-        self.tail, self.calls_read = self.make_tail(), 0
+        self.tail, self.calls = topics_tail(self.host, plan.SERVICES, field.PARTITIONS), CallsTail(self.host.fake)
         self.began = time.monotonic()
         self.threads = []
-
-    def make_tail(self):
-        topics = [self.host.topic(kind, service) for kind in ("turns", "dlq") for service in plan.SERVICES] + [self.host.topic("outcomes", None)]
-        if self.plan.log == "kafka":
-            return KafkaTail(self.host.brokers, self.host.prefix, topics, field.PARTITIONS)
-        return LocalTail(self.host.log.path, topics)
 
     @property
     def now(self):
@@ -238,31 +232,11 @@ class Run:
             time.sleep(0.5)
             return 0
         with self.account.lock:
-            self.count(found)
-            self.count_calls()
+            for record in found:
+                self.account.record(self.host.prefix, record)
+            for call in self.calls.more():
+                self.account.call(call)
         return len(found)
-
-    def count(self, found):
-        for record in found:
-            if record.key is None or record.key.startswith(b"~") or not record.value:
-                continue
-            if record.topic.startswith("dlq."):
-                self.account.letter(record.key.decode())
-            elif record.topic.startswith(self.host.prefix + ".turns."):
-                self.account.state(record.topic.rsplit(".", 1)[1], record.json())
-            else:
-                self.account.outcome(record.json())
-
-    def count_calls(self):
-        path = os.path.join(self.host.fake, "calls")
-        if os.path.exists(path):
-            with open(path, "rb") as file:
-                file.seek(self.calls_read)
-                data = file.read()
-            data = data[:data.rfind(b"\n") + 1]
-            self.calls_read += len(data)
-            for line in data.splitlines():
-                self.account.call(json.loads(line))
 
     def watch(self):
         try:

@@ -1,13 +1,40 @@
 """Follows the topics of a run from outside while it goes on, so that history is seen before it is compacted.
 
-Called by run.py. more() gives what was committed since the last call, oldest first; behind() says where
+Called by run.py and crash.py. more() gives what was committed since the last call, oldest first; behind() says where
 there is more than was read. On the local log a record that was replaced between two calls is not seen.
 """
+import json
+import os
 import time
 
 from kafkalog import CONSUMER, PARTITION_EOF, KafkaLog
 from locallog import OFFSET_BITS, LocalLog, headers_decode
 from proof import Record
+
+
+def topics_tail(host, services, partitions):
+    """Of the turn logs and dead letters of these services, and the outcomes."""
+    topics = [host.topic(kind, service) for kind in ("turns", "dlq") for service in services] + [host.topic("outcomes", None)]
+    if host.driver == "kafka":
+        return KafkaTail(host.brokers, host.prefix, topics, partitions)
+    return LocalTail(host.log.path, topics)
+
+
+class CallsTail:
+    """The calls that the executors noted, as far as whole lines go."""
+
+    def __init__(self, folder):
+        self.path, self.read = os.path.join(folder, "calls"), 0
+
+    def more(self):
+        if not os.path.exists(self.path):
+            return []
+        with open(self.path, "rb") as file:
+            file.seek(self.read)
+            data = file.read()
+        data = data[:data.rfind(b"\n") + 1]
+        self.read += len(data)
+        return [line for line in map(json.loads, data.splitlines()) if line["event"] == "start"]
 
 
 class LocalTail:
