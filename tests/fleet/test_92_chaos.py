@@ -37,7 +37,7 @@ def test_every_turn_is_accounted_for_once(driver, short, tmp_path):
     assert run.returncode == 0, err
     counts = json.loads(out.splitlines()[-1])
     assert [counts[name] for name in WRONG] == [0] * len(WRONG)
-    assert counts["turns"] == 6 * int(seconds) and counts["faults"] > int(seconds) / 2 and counts["losses"] > 0, counts
+    assert counts["turns"] == 6 * int(seconds) and counts["faults"] > int(seconds) / 3 and counts["losses"] > 0, counts
     assert counts["attempts"] >= counts["turns"] * 1.2, "executors failed, and were called again"
 
 

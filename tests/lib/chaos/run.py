@@ -23,6 +23,7 @@ from chaos.tail import CallsTail, topics_tail
 
 TICK = 0.05
 STILL = 60  # seconds without a new record, after which nothing more is waited for
+AFTER = 5  # seconds after the broker's return in which it is let alone
 CALM = 8  # the least time between two faults of the broker; longer where it is slow to come back
 
 
@@ -34,7 +35,7 @@ class Run:
         self.faults, self.troubles = collections.Counter(), []
         self.frozen, self.down, self.leaving, self.stopping, self.pauses = {}, {}, {}, set(), {}
         self.order = []  # ids of published turns, old to new
-        self.broker_away = None
+        self.broker_away, self.apart_until = None, 0
         self.story = open(os.path.join(folder, "story"), "w", encoding="utf-8", buffering=1)
         self.tail, self.calls = topics_tail(self.host, plan.SERVICES, field.PARTITIONS), CallsTail(self.host.fake)
         self.began = time.monotonic()
@@ -119,7 +120,7 @@ class Run:
             self.broker_away = "frozen"
             os.kill(self.field.broker.pid, signal.SIGSTOP)
         else:
-            self.broker_away = "down"
+            self.broker_away, self.apart_until = "down", float("inf")
             getattr(self.field.broker, event.what.split()[1])()
         self.mending.wait(event.more["pause"])
         self.mend_broker()
@@ -131,10 +132,15 @@ class Run:
         elif self.broker_away == "down":
             self.field.broker.again()
         self.tell("the broker is there again")
-        self.broker_away = None
+        self.broker_away, self.apart_until = None, self.now + AFTER
+
+    def apart(self):
+        """Is the broker down, or has it just come back? Then nothing else happens, unless it is asked for: what a
+        worker was told last can be undone while it is replaced (common/log/LOG.md, "Not covered")."""
+        return not self.plan.at_once and self.now < self.apart_until
 
     def suffer_network(self, event):
-        if self.mending.is_set():
+        if self.mending.is_set() or self.apart():
             return
         self.fault(event.what, *plan.PROXIED, event.more["pause"])
         self.field.proxy.set(proxy.SILENT if event.what == "cut silent" else proxy.RESET)
@@ -150,6 +156,8 @@ class Run:
 
     def suffer_worker(self, event):
         what, more, place = event.what, event.more, event.more["place"]
+        if self.apart():
+            return
         if what == "join":
             if not self.field.alive(place):
                 self.fault(what, *place, more["pause"], more["leave"])
@@ -190,7 +198,7 @@ class Run:
                 del self.frozen[place]
                 self.tell("go on", *place)
         for place, (until, how) in list(self.leaving.items()):
-            if everything or self.now >= until:
+            if everything or (self.now >= until and not self.apart()):
                 del self.leaving[place]
                 if self.field.alive(place):
                     self.field.signal(place, signal.SIGTERM if how == "stop" or everything else signal.SIGKILL)
