@@ -25,170 +25,179 @@
 #define IDLE_AFTER_MS 20   /* markers have come by then, as a rule */
 #define IDLE_ASK_MS 100    /* of a poll, which must not wait long */
 #define IDLE_PAUSE_MS 1000 /* after a look that did not see all */
-#define MISSING_MS 2000    /* asked for, and not shown for so long: it will not come by itself */
-#define MISSING_SHARED_MS 60000 /* others' open transactions may hide it for a while */
 #define STEP_NS 1000000
+/* Asked for, and not shown for so long: it will not come by itself. Of partitions that others write,
+ * too, their open transactions may hide it for a while. */
+#define MISSING_MS 2000
+#define MISSING_SHARED_MS 60000
 
-static rd_kafka_topic_partition_list_t *list_of(rd_kafka_topic_partition_list_t **list)
+/* ---- what a transaction wrote ---- */
+
+static void note(struct kafka_written *written, const char *topic, int32_t partition,
+                 int64_t offset)
 {
-    if (*list == NULL) {
-        *list = rd_kafka_topic_partition_list_new(8);
+    if (written->list == NULL) {
+        written->list = rd_kafka_topic_partition_list_new(8);
     }
-    return *list;
-}
-
-static void note(rd_kafka_topic_partition_list_t *list, const char *topic, int32_t partition,
-                 int64_t offset, bool own)
-{
-    rd_kafka_topic_partition_t *at = rd_kafka_topic_partition_list_find(list, topic, partition);
+    rd_kafka_topic_partition_t *at =
+        rd_kafka_topic_partition_list_find(written->list, topic, partition);
     if (at == NULL) {
-        at = rd_kafka_topic_partition_list_add(list, topic, partition);
+        at = rd_kafka_topic_partition_list_add(written->list, topic, partition);
         at->offset = offset;
-        at->opaque = NULL;
     }
     at->offset = at->offset < offset ? offset : at->offset;
-    at->opaque = own ? list : NULL; /* written by us alone */
+    written->missing_since = 0;
+    written->brought_out = false;
+}
+
+static void forget(struct kafka_written *written)
+{
+    if (written->list != NULL) {
+        rd_kafka_topic_partition_list_destroy(written->list);
+    }
+    *written = (struct kafka_written){0};
 }
 
 static void note_all(const struct kafka_member *member, const struct log_txn *txn,
-                     rd_kafka_topic_partition_list_t *list)
+                     struct kafka_written *own, struct kafka_written *shared)
 {
     for (size_t i = 0; i < txn->n_records && i < member->n_deliveries; i++) {
         const struct delivery *delivery = &member->deliveries[i];
+        const bool by_key = txn->records[i].partition == LOG_PARTITION_BY_KEY;
         if (delivery->cause == RD_KAFKA_RESP_ERR_NO_ERROR) {
-            note(list, txn->records[i].topic, delivery->partition, delivery->offset,
-                 txn->records[i].partition != LOG_PARTITION_BY_KEY);
+            note(by_key ? shared : own, txn->records[i].topic, delivery->partition,
+                 delivery->offset);
         }
     }
 }
 
 void confirm_committed(struct kafka_member *member, const struct log_txn *txn)
 {
-    note_all(member, txn, list_of(&member->unconfirmed));
-    member->unconfirmed_at = mono_now().v;
-    member->confirm_looked_at = member->unconfirmed_at;
-    member->missing_since = 0;
+    note_all(member, txn, &member->own, &member->shared);
+    member->confirm_at = mono_now().v + IDLE_AFTER_MS;
 }
 
 void confirm_unknown(struct kafka_member *member, const struct log_txn *txn)
 {
-    if (member->unknown != NULL) {
-        rd_kafka_topic_partition_list_destroy(member->unknown);
-        member->unknown = NULL;
-    }
-    note_all(member, txn, list_of(&member->unknown));
+    forget(&member->unknown);
+    note_all(member, txn, &member->unknown, &member->unknown);
 }
 
 void confirm_forget(struct kafka_member *member)
 {
-    rd_kafka_topic_partition_list_t **lists[] = {&member->unconfirmed, &member->unknown};
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        if (*lists[i] != NULL) {
-            rd_kafka_topic_partition_list_destroy(*lists[i]);
-            *lists[i] = NULL;
-        }
-    }
+    forget(&member->own);
+    forget(&member->shared);
+    forget(&member->unknown);
 }
 
-static bool owed(const struct kafka_member *member)
+static bool owed(const struct kafka_written *written)
 {
-    return member->unconfirmed != NULL && member->unconfirmed->cnt > 0;
+    return written->list != NULL && written->list->cnt > 0;
 }
 
-static bool owed_own(const struct kafka_member *member)
-{
-    for (int i = 0; owed(member) && i < member->unconfirmed->cnt; i++) {
-        if (member->unconfirmed->elems[i].opaque != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
+/* ---- is it there? ---- */
 
-/* Asks where readers at committed stop, and forgets what they see. False: nobody answered. */
-static bool look(struct kafka_member *member, int timeout_ms)
+/* Asks where readers at committed stop, and forgets what they see. False: not all of it was
+ * answered. */
+static bool look(struct kafka_member *member, struct kafka_written *written, int timeout_ms)
 {
-    rd_kafka_topic_partition_list_t *ends = rd_kafka_topic_partition_list_copy(member->unconfirmed);
-    member->confirm_looked_at = mono_now().v;
+    rd_kafka_topic_partition_list_t *ends = rd_kafka_topic_partition_list_copy(written->list);
     bool answered = hang_ask_ends(member->producer, ends, timeout_ms);
     for (int i = answered ? ends->cnt - 1 : -1; i >= 0; i--) {
         const rd_kafka_topic_partition_t *end = &ends->elems[i];
-        answered = answered && end->err == RD_KAFKA_RESP_ERR_NO_ERROR;
         const rd_kafka_topic_partition_t *at =
-            rd_kafka_topic_partition_list_find(member->unconfirmed, end->topic, end->partition);
-        if (end->err == RD_KAFKA_RESP_ERR_NO_ERROR && at != NULL && end->offset > at->offset) {
-            rd_kafka_topic_partition_list_del(member->unconfirmed, end->topic, end->partition);
+            rd_kafka_topic_partition_list_find(written->list, end->topic, end->partition);
+        if (end->err != RD_KAFKA_RESP_ERR_NO_ERROR || at == NULL) {
+            answered = false;
+        } else if (end->offset > at->offset) {
+            rd_kafka_topic_partition_list_del(written->list, end->topic, end->partition);
         }
     }
     rd_kafka_topic_partition_list_destroy(ends);
     if (!answered) {
-        member->missing_since = 0; /* leaders that move show it when they are there */
-    } else if (member->missing_since == 0) {
-        member->missing_since = mono_now().v;
+        written->missing_since = 0; /* leaders that move show it when they are there */
+    } else if (written->missing_since == 0) {
+        written->missing_since = mono_now().v;
     }
     return answered;
 }
 
-/* The note: false when the producer is of no use any more. */
-static bool bring_out(struct kafka_member *member)
+static void tell(const struct kafka_member *member, const struct kafka_written *written,
+                 const char *event, const char *meaning)
 {
-    diag_line(DIAG_warn, "kafka.commit_hangs", D_TEXT("id", member->transactional_id.s),
-              D_TEXT("topic", member->unconfirmed->elems[0].topic),
-              D_INT("partition", member->unconfirmed->elems[0].partition),
-              D_INT("partitions", member->unconfirmed->cnt),
-              D_TEXT("meaning", "the brokers called a transaction committed and do not show it; a "
-                                "note is committed behind it, which brings it out"));
-    if (!hang_write(member->producer, member->unconfirmed, HANG_commit)) {
-        member->txn = TXN_broken;
-        return false;
-    }
-    member->unconfirmed_at = mono_now().v;
-    member->missing_since = 0;
-    return true;
+    diag_line(DIAG_warn, event, D_TEXT("id", member->transactional_id.s),
+              D_TEXT("topic", written->list->elems[0].topic),
+              D_INT("partition", written->list->elems[0].partition),
+              D_INT("partitions", written->list->cnt), D_TEXT("meaning", meaning));
 }
 
-static bool missing(const struct kafka_member *member)
+/* It does not come by itself: behind a note that is committed it does, once; what is hidden even so
+ * stands behind another producer's open transaction, and comes when that has ended. */
+static void bring_out(struct kafka_member *member, struct kafka_written *written)
 {
-    return member->missing_since != 0 && mono_now().v - member->missing_since >=
-                                             (owed_own(member) ? MISSING_MS : MISSING_SHARED_MS);
+    if (written->brought_out) {
+        tell(member, written, "kafka.commit_hidden",
+             "a committed transaction is not shown yet: somebody else has one open before it");
+        forget(written);
+        return;
+    }
+    tell(member, written, "kafka.commit_hangs",
+         "the brokers called a transaction committed and do not show it; a note is committed "
+         "behind it, which brings it out");
+    if (!hang_write(member->producer, written->list, HANG_commit)) {
+        member->txn = TXN_broken;
+    }
+    written->missing_since = 0;
+    written->brought_out = true;
+}
+
+static bool missing(const struct kafka_written *written, int64_t for_ms)
+{
+    return written->missing_since != 0 && mono_now().v - written->missing_since >= for_ms;
 }
 
 baton_code confirm_before(struct kafka_member *member, struct deadline deadline,
                           struct baton_error *err)
 {
-    bool answered = true;
-    while (owed_own(member)) {
+    struct kafka_written *own = &member->own;
+    while (owed(own) && member->txn == TXN_none) {
         const int left = deadline_left_ms(deadline);
-        answered = look(member, left < ASK_MS ? left : ASK_MS);
-        if (!owed_own(member)) {
+        const bool answered = look(member, own, left < ASK_MS ? left : ASK_MS);
+        if (!owed(own)) {
             break;
         }
-        if (answered && missing(member) && !bring_out(member)) {
-            return BATON_OK; /* broken: the transaction says so */
-        }
-        if (member_over(member, deadline)) {
+        if (answered && missing(own, MISSING_MS)) {
+            bring_out(member, own);
+        } else if (member_over(member, deadline)) {
             return kafka_fail_client(err, &member->producer_client,
                                      answered ? RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT
                                               : RD_KAFKA_RESP_ERR__TRANSPORT,
                                      KAFKA_TRIED_commit, member->transactional_id.s);
+        } else {
+            nanosleep(&(struct timespec){0, STEP_NS}, NULL);
         }
-        nanosleep(&(struct timespec){0, STEP_NS}, NULL);
     }
     return BATON_OK;
 }
 
 void confirm_idle(struct kafka_member *member)
 {
-    const int64_t now = mono_now().v;
-    if (!owed(member) || member->txn != TXN_none || now - member->unconfirmed_at < IDLE_AFTER_MS ||
-        (member->confirm_looked_at > member->unconfirmed_at &&
-         now - member->confirm_looked_at < IDLE_PAUSE_MS)) {
+    if (mono_now().v < member->confirm_at) {
         return;
     }
-    if (look(member, IDLE_ASK_MS) && owed(member) && missing(member)) {
-        (void)bring_out(member);
+    member->confirm_at = mono_now().v + IDLE_PAUSE_MS;
+    if (owed(&member->own) && member->txn == TXN_none && look(member, &member->own, IDLE_ASK_MS) &&
+        owed(&member->own) && missing(&member->own, MISSING_MS)) {
+        bring_out(member, &member->own);
+    }
+    if (owed(&member->shared) && member->txn == TXN_none &&
+        look(member, &member->shared, IDLE_ASK_MS) && owed(&member->shared) &&
+        missing(&member->shared, MISSING_SHARED_MS)) {
+        bring_out(member, &member->shared);
     }
 }
+
+/* ---- what lies open after a producer was made anew ---- */
 
 /* Is the record at this offset given to readers at committed? */
 static bool shows(struct kafka_member *member, const rd_kafka_topic_partition_t *at)
@@ -208,11 +217,11 @@ static bool shows(struct kafka_member *member, const rd_kafka_topic_partition_t 
 
 enum hang_end confirm_judge(struct kafka_member *member)
 {
-    if (owed(member)) {
+    if (owed(&member->own)) {
         return HANG_commit; /* nothing was begun behind it */
     }
-    for (int i = 0; member->unknown != NULL && i < member->unknown->cnt; i++) {
-        if (shows(member, &member->unknown->elems[i])) {
+    for (int i = 0; owed(&member->unknown) && i < member->unknown.list->cnt; i++) {
+        if (shows(member, &member->unknown.list->elems[i])) {
             return HANG_commit;
         }
     }

@@ -49,6 +49,13 @@ struct transactional_id {
     char s[512];
 };
 
+/* The last record of each partition that a transaction wrote (confirm.c). */
+struct kafka_written {
+    rd_kafka_topic_partition_list_t *list; /* NULL: none */
+    int64_t missing_since;                 /* the first answer without all of it; 0: none yet */
+    bool brought_out;
+};
+
 #define MEMBER_EVENTS 4
 
 struct kafka_member {
@@ -88,12 +95,10 @@ struct kafka_member {
     struct log_commit_result settled; /* TXN_aborting: the verdict when it has been aborted */
     struct baton_error why;           /* and why */
 
-    /* confirm.c: the last record of each partition that a transaction wrote */
-    rd_kafka_topic_partition_list_t *unconfirmed; /* committed, and not seen yet; NULL: none */
-    rd_kafka_topic_partition_list_t *unknown; /* of the last one without an answer; NULL: none */
-    int64_t unconfirmed_at;                   /* monotonic ms */
-    int64_t confirm_looked_at;
-    int64_t missing_since; /* the first answer without all of it; 0: none yet */
+    struct kafka_written own;     /* committed, in partitions of ours alone, and not seen yet */
+    struct kafka_written shared;  /* the same, where others write, too */
+    struct kafka_written unknown; /* of the last transaction without an answer */
+    int64_t confirm_at;           /* when a poll looks again (monotonic ms) */
 };
 
 /* ---- member.c ---- */
