@@ -31,9 +31,9 @@ def ready(worker):
 
 @pytest.mark.seconds(240)
 def test_a04_a16_turns_outlast_what_moves(fresh):
-    """A04, A16: turns of three seconds on three workers, of which one leaves and one joins, again and again."""
-    host = fresh.configure({"alpha": fresh.service(parallel=6, deadline="60s", grace="20s")})
-    host.plan(default=[{"sleep": 3}])
+    """A04, A16: turns of five seconds on three workers, of which one leaves and one joins, again and again."""
+    host = fresh.configure({"alpha": fresh.service(parallel=8, deadline="60s", grace="20s")}, session=f"{int(1500 * SLOW)}ms", heartbeat="300ms")
+    host.plan(default=[{"sleep": 5}])
     workers = [host.worker("alpha", f"w{n}") for n in range(3)]
     for worker in workers:
         ready(worker)
