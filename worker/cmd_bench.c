@@ -1,7 +1,8 @@
 /*
  * baton bench: measures a worker on this host, in a folder of its own that is removed afterwards.
  * In: deploy/baton.c  Out: worker/bench/bare.c, worker/bench/drain.c, worker/bench/latency.c,
- * worker/bench/idle.c, worker/bench/floor.c, worker/bench/restart.c, worker/bench/crash.c
+ * worker/bench/idle.c, worker/bench/floor.c, worker/bench/restart.c, worker/bench/crash.c,
+ * worker/bench/restore.c, worker/bench/print.c
  */
 #include "common/base/check.h"
 #include "common/base/command.h"
@@ -18,16 +19,6 @@ struct ground {
     double bare_turns_s;
     double commit_ms; /* kafka: one transaction of the log alone */
     int64_t sync_ns;  /* local */
-};
-
-struct figures {
-    enum bench_kind kind;
-    bool proof;
-    struct bench_drain drain;
-    struct bench_latency latency;
-    struct bench_idle idle;
-    struct bench_restart restart;
-    struct bench_crash crash[CRASH_CASE_COUNT];
 };
 
 /* Where it is measured: a folder, or brokers and a prefix that nobody else has. */
@@ -60,7 +51,7 @@ static struct bench_set next_set(struct where *where, enum bench_kind kind, bool
 
 /* Sets up, measures, removes. */
 static baton_code measure(struct command *cmd, struct where *where, const char *what, int64_t room,
-                          struct figures *figures, struct baton_error *err)
+                          struct bench_figures *figures, struct baton_error *err)
 {
     struct bench_set set = next_set(where, figures->kind, figures->proof, room);
     const int64_t rate = command_int(cmd, "rate");
@@ -75,7 +66,9 @@ static baton_code measure(struct command *cmd, struct where *where, const char *
                  ? bench_latency(&set, rate, seconds, &figures->latency, err)
              : strcmp(what, "restart") == 0 ? bench_restart(&set, &figures->restart, err)
              : strcmp(what, "crash") == 0   ? bench_crash(&set, figures->crash, err)
-                                            : bench_idle(&set, seconds, &figures->idle, err);
+             : strcmp(what, "restore") == 0
+                 ? bench_restore(&set, command_int(cmd, "turns"), &figures->restore, err)
+                 : bench_idle(&set, seconds, &figures->idle, err);
     }
     if (command_flag(cmd, "keep") && set.dir[0] != '\0') {
         command_note(cmd, "kept: %s", set.dir);
@@ -96,8 +89,8 @@ static bool is_listed(const char *list, const char *word)
     return false;
 }
 
-static baton_code measure_all(struct command *cmd, struct where *where, struct figures *figures,
-                              struct baton_error *err)
+static baton_code measure_all(struct command *cmd, struct where *where,
+                              struct bench_figures *figures, struct baton_error *err)
 {
     const int64_t timed = command_int(cmd, "rate") * command_int(cmd, "seconds") + BENCH_WARM_TURNS;
     const struct {
@@ -138,7 +131,7 @@ static baton_code measure_ground(struct command *cmd, struct where *where,
 
 /* ---- printing ---- */
 
-static void print_json(struct command *cmd, const struct figures *list, size_t count,
+static void print_json(struct command *cmd, const struct bench_figures *list, size_t count,
                        const struct ground *ground)
 {
     struct buf out = BUF_INIT;
@@ -158,7 +151,7 @@ static void print_json(struct command *cmd, const struct figures *list, size_t c
     jsonw_key(&w, "measured");
     jsonw_begin_array(&w);
     for (size_t i = 0; i < count; i++) {
-        const struct figures *at = &list[i];
+        const struct bench_figures *at = &list[i];
         const struct {
             const char *key;
             double value;
@@ -199,8 +192,8 @@ static void cell(struct table *table, int digits, double value)
     table_text(table, text);
 }
 
-static void print_table(struct command *cmd, const struct where *where, const struct figures *list,
-                        size_t count, const struct ground *ground)
+static void print_table(struct command *cmd, const struct where *where,
+                        const struct bench_figures *list, size_t count, const struct ground *ground)
 {
     static const char *const titles[] = {
         "EXECUTOR", "PROOF",    "TURNS/S", "COMMITS/S",  "CPU S/1000", "PEAK MB", "P50 MS",
@@ -211,7 +204,7 @@ static void print_table(struct command *cmd, const struct where *where, const st
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        const struct figures *at = &list[i];
+        const struct bench_figures *at = &list[i];
         table_text(table, bench_kind_word(at->kind));
         table_text(table, at->proof ? "required" : "off");
         table_int(table, (int64_t)at->drain.turns_s);
@@ -243,65 +236,6 @@ static void print_table(struct command *cmd, const struct where *where, const st
                      "%lld turns/s",
                      (double)ground->sync_ns / 1e6, (long long)ground->bare_turns_s);
     }
-}
-
-/* ---- baton bench crash ---- */
-
-static void print_crashes_json(struct command *cmd, const struct figures *list, size_t count)
-{
-    struct buf out = BUF_INIT;
-    struct jsonw w = jsonw_to(&out);
-    jsonw_begin_object(&w);
-    jsonw_key_text(&w, "log", command_text(cmd, "log"));
-    jsonw_key_int(&w, "running", BENCH_RUNNING);
-    jsonw_key_int(&w, "kills", BENCH_KILLS);
-    jsonw_key(&w, "measured");
-    jsonw_begin_array(&w);
-    for (size_t i = 0; i < count * CRASH_CASE_COUNT; i++) {
-        const struct figures *at = &list[i / CRASH_CASE_COUNT];
-        const enum bench_crash_case how = (enum bench_crash_case)(i % CRASH_CASE_COUNT);
-        jsonw_begin_object(&w);
-        jsonw_key_text(&w, "executor", bench_kind_word(at->kind));
-        jsonw_key_bool(&w, "proof", at->proof);
-        jsonw_key_text(&w, "killed", bench_crash_word(how));
-        jsonw_key(&w, "first_ms");
-        jsonw_real(&w, at->crash[how].first_ms);
-        jsonw_key(&w, "all_ms");
-        jsonw_real(&w, at->crash[how].all_ms);
-        jsonw_key(&w, "worst_ms");
-        jsonw_real(&w, at->crash[how].worst_ms);
-        jsonw_end(&w);
-    }
-    jsonw_end(&w);
-    jsonw_end(&w);
-    buf_add_char(&out, '\n');
-    (void)command_print(cmd, &out); /* the frame tells */
-    buf_done(&out);
-}
-
-static void print_crashes(struct command *cmd, const struct figures *list, size_t count)
-{
-    static const char *const titles[] = {"EXECUTOR", "PROOF",  "KILLED",
-                                         "FIRST MS", "ALL MS", "WORST MS"};
-    struct table *table = table_new(titles, COUNT_OF(titles));
-    if (table == NULL) {
-        (void)command_fail(cmd, BATON_E_no_memory, NULL);
-        return;
-    }
-    for (size_t i = 0; i < count * CRASH_CASE_COUNT; i++) {
-        const struct figures *at = &list[i / CRASH_CASE_COUNT];
-        const enum bench_crash_case how = (enum bench_crash_case)(i % CRASH_CASE_COUNT);
-        table_text(table, bench_kind_word(at->kind));
-        table_text(table, at->proof ? "required" : "off");
-        table_text(table, bench_crash_word(how));
-        cell(table, 1, at->crash[how].first_ms);
-        cell(table, 1, at->crash[how].all_ms);
-        cell(table, 1, at->crash[how].worst_ms);
-    }
-    (void)command_table(cmd, table);
-    table_free(table);
-    command_note(cmd, "%d turns ran; median of %d kills, and the worst", BENCH_RUNNING,
-                 BENCH_KILLS);
 }
 
 /* ---- the verb ---- */
@@ -340,16 +274,19 @@ static bool find_place(struct command *cmd, struct where *where)
 
 static int run(struct command *cmd)
 {
-    struct figures list[2 * BENCH_KIND_COUNT];
+    struct bench_figures list[2 * BENCH_KIND_COUNT] = {0};
     struct baton_error err = {BATON_OK, ""};
     const char *kinds = command_text(cmd, "kind");
     const char *proofs = command_text(cmd, "proof");
     struct ground ground = {0};
     struct where where = {0};
     size_t count = 0;
-    const bool crash = cmd->n_args == 1 && strcmp(cmd->args[0], "crash") == 0;
+    baton_code rc;
+    const char *word = cmd->n_args == 1 ? cmd->args[0] : "";
+    const bool crash = strcmp(word, "crash") == 0;
+    const bool restore = strcmp(word, "restore") == 0;
 
-    if (cmd->n_args > 0 && !crash) {
+    if (cmd->n_args > 0 && !crash && !restore) {
         return bench_be(cmd->args, cmd->n_args);
     }
     if (!one_of(kinds, "callback", "child") || !one_of(proofs, "required", "off")) {
@@ -359,7 +296,15 @@ static int run(struct command *cmd)
     if (!find_place(cmd, &where)) {
         return command_usage(cmd, "--log is local, or kafka with --brokers HOST:PORT[,HOST:PORT]");
     }
-    baton_code rc = crash ? BATON_OK : measure_ground(cmd, &where, &ground, &err);
+    if (restore) { /* neither executor nor proof has to do with it */
+        rc = measure(cmd, &where, "restore", BENCH_STARTS, &list[0], &err);
+        if (rc != BATON_OK) {
+            return command_fail(cmd, rc, &err);
+        }
+        bench_print_restore(cmd, &list[0]);
+        return 0;
+    }
+    rc = crash ? BATON_OK : measure_ground(cmd, &where, &ground, &err);
     if (rc != BATON_OK) {
         return command_fail(cmd, rc, &err);
     }
@@ -369,8 +314,8 @@ static int run(struct command *cmd)
                 !wanted(proofs, proof ? "required" : "off")) {
                 continue;
             }
-            struct figures *at = &list[count++];
-            *at = (struct figures){.kind = (enum bench_kind)kind, .proof = proof != 0};
+            struct bench_figures *at = &list[count++];
+            *at = (struct bench_figures){.kind = (enum bench_kind)kind, .proof = proof != 0};
             rc = crash ? measure(cmd, &where, "crash", BENCH_CRASH_TURNS, at, &err)
                        : measure_all(cmd, &where, at, &err);
             if (rc != BATON_OK) {
@@ -379,7 +324,7 @@ static int run(struct command *cmd)
         }
     }
     if (crash) {
-        (cmd->json ? print_crashes_json : print_crashes)(cmd, list, count);
+        bench_print_crashes(cmd, list, count);
     } else if (cmd->json) {
         print_json(cmd, list, count, &ground);
     } else {
@@ -404,7 +349,7 @@ static const struct command_option options[] = {
      .fallback = "20000",
      .min = 1,
      .max = BENCH_TURNS_MAX,
-     .help = "The backlog that is drained."},
+     .help = "The backlog that is drained, or what the turn log holds (restore)."},
     {.name = "rate",
      .argument = "N",
      .kind = OPTION_int,
@@ -454,8 +399,8 @@ static const struct command_option options[] = {
 const struct baton_command cmd_bench = {
     .name = "bench",
     .summary = "measure a worker on this host",
-    .usage =
-        "[crash] [--log WORD --brokers LIST] [--turns N] [--kind KIND] [--proof WORD] [--json]",
+    .usage = "[crash|restore] [--log WORD --brokers LIST] [--turns N] [--kind KIND] [--proof WORD] "
+             "[--json]",
     .description = "Makes a log with a service of its own (on Kafka: topics of their own names), "
                    "and runs turns that do nothing "
                    "through a worker in a process of "
@@ -471,7 +416,10 @@ const struct baton_command cmd_bench = {
                    "baton bench crash: from kill -9 of a worker with ten running turns until their "
                    "next attempts have started. KILLED elsewhere: another worker takes over; same "
                    "id: it is started again at once; committing: while it commits all the time, on "
-                   "Kafka with a transaction open, and another one takes over.\n\n"
+                   "Kafka with a transaction open, and another one takes over. baton bench "
+                   "restore: from the start of "
+                   "a worker to its first turn with --turns ended turns in the turn log, its store "
+                   "being EMPTY, and KEPT from before.\n\n"
                    "Everything is durable, as in use; the figures depend on the disk, or on the "
                    "brokers. "
                    "Nothing that is configured is "
@@ -484,6 +432,7 @@ const struct baton_command cmd_bench = {
         "# on a cluster\nbaton bench --log kafka --brokers 127.0.0.1:9092 --kind callback\n"
         "# how long a death holds up ten running turns\nbaton bench crash --kind child --proof "
         "required\n"
+        "# what a new host needs for a million turns\nbaton bench restore --turns 1000000\n"
         "# one figure for a script\nbaton bench --kind callback --proof off --rate 0 --json\n",
     .run = run,
 };

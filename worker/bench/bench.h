@@ -111,7 +111,8 @@ baton_code bench_wait(const struct bench_worker *worker, const _Atomic int64_t *
 /* The processes that bench starts (`do-work DIR KIND ID`, `do-turns DIR`). Returns the exit status. */
 int bench_be(const char *const *args, size_t n_args);
 
-/* ---- what is measured (bare.c, floor.c, drain.c, latency.c, idle.c, restart.c, crash.c) ---- */
+/* ---- what is measured (bare.c, floor.c, drain.c, latency.c, idle.c, restart.c, crash.c, restore.c)
+ * ---- */
 
 /* The SQLite work of turns alone. */
 baton_code bench_bare(const struct bench_set *set, int64_t turns, double *ret_turns_s,
@@ -180,6 +181,33 @@ struct bench_crash {
 /* For each case. The set has room for BENCH_CRASH_TURNS. */
 baton_code bench_crash(const struct bench_set *set, struct bench_crash ret[CRASH_CASE_COUNT],
                        struct baton_error *err);
+
+struct bench_restore {
+    double fill_s;    /* it took to write the turns */
+    double empty_s;   /* from the start of the process to its first turn, with an empty store */
+    double kept_s;    /* and with its store */
+    int64_t peak_kib; /* with an empty one */
+};
+/* With so many ended turns in the turn log. */
+baton_code bench_restore(const struct bench_set *set, int64_t turns, struct bench_restore *ret,
+                         struct baton_error *err);
+
+/* ---- print.c: what `baton bench crash` and `baton bench restore` say ---- */
+
+/* What is measured for one kind of executor. */
+struct bench_figures {
+    enum bench_kind kind;
+    bool proof;
+    struct bench_drain drain;
+    struct bench_latency latency;
+    struct bench_idle idle;
+    struct bench_restart restart;
+    struct bench_crash crash[CRASH_CASE_COUNT];
+    struct bench_restore restore;
+};
+struct command; /* common/base/command.h */
+void bench_print_crashes(struct command *cmd, const struct bench_figures *list, size_t count);
+void bench_print_restore(struct command *cmd, const struct bench_figures *figures);
 
 /* Sorts, and gives the value below which share of them lie. count > 0. */
 int64_t bench_quantile(int64_t *values, size_t count, double share);

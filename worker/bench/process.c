@@ -3,7 +3,8 @@
  * are this program again (`baton bench do-work`, `baton bench do-turns`), so that their memory is
  * not a copy of the measuring one's.
  *
- * In: drain.c, latency.c, idle.c, restart.c, crash.c, worker/cmd_bench.c  Out: worker/worker.c
+ * In: drain.c, latency.c, idle.c, restart.c, crash.c, restore.c,
+ * worker/cmd_bench.c  Out: worker/worker.c
  */
 #include "worker/bench/bench.h"
 
