@@ -107,6 +107,19 @@ def test_no_query_scans_unless_it_is_about_everything(database):
     assert not found, "\n".join(found)
 
 
+def test_a_restart_asks_for_what_is_open():
+    """Ended turns are many: neither a start nor a partition that moves looks at each of them."""
+    connection = sqlite3.connect(":memory:")
+    for text in SCHEMAS["store"]():
+        connection.executescript(text)
+    statements = blocks(read(*QUERIES["store"]))
+    for name, index in (("STMT_TURNS_OPEN", "turn_open"), ("STMT_DUES_CLEAR", "turn_open"), ("STMT_DUES_CLEAR_ALL", "turn_due"),
+                        ("STMT_TURN_NEXT_DUE", "turn_due"), ("STMT_TURNS_ENDED", "turn_ended")):
+        values = {parameter: None for parameter in re.findall(r"[:@$](\w+)", statements[name])}
+        plan = [row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + statements[name], values)]
+        assert re.search(rf"SEARCH turn USING (COVERING )?INDEX {index}\b", plan[0]), f"{name}: {plan}"
+
+
 def words_of(*parts, macro):
     return re.findall(rf"\b{macro}\((\w+),", re.sub(r"/\*.*?\*/", "", read(*parts), flags=re.S))
 

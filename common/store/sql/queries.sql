@@ -86,17 +86,18 @@ SELECT turn_id, partition FROM turn WHERE state = 'queued' AND due_ms <= :now OR
 -- name: STMT_TURN_NEXT_DUE
 SELECT min(due_ms) FROM turn WHERE state = 'queued';
 
+-- Named: the planner would take the index of all turns of the partition, nearly all of which have ended.
 -- name: STMT_TURNS_OPEN
-SELECT turn_id, state FROM turn WHERE partition = :partition AND ended_at IS NULL AND turn_id > :after ORDER BY turn_id LIMIT :max;
+SELECT turn_id, state FROM turn INDEXED BY turn_open WHERE partition = :partition AND ended_at IS NULL AND turn_id > :after ORDER BY turn_id LIMIT :max;
 
 -- name: STMT_TURN_DUE_SET
 UPDATE turn SET due_ms = :due WHERE turn_id = :turn;
 
 -- name: STMT_DUES_CLEAR
-UPDATE turn SET due_ms = NULL WHERE partition = :partition AND state = 'queued';
+UPDATE turn INDEXED BY turn_open SET due_ms = NULL WHERE partition = :partition AND state = 'queued' AND ended_at IS NULL;
 
 -- name: STMT_DUES_CLEAR_ALL
-UPDATE turn SET due_ms = NULL WHERE due_ms IS NOT NULL;
+UPDATE turn SET due_ms = NULL WHERE state = 'queued' AND due_ms IS NOT NULL;
 
 -- name: STMT_TURNS_ENDED
 SELECT turn_id FROM turn WHERE partition = :partition AND ended_at IS NOT NULL AND ended_at <= :before ORDER BY ended_at LIMIT :max;
