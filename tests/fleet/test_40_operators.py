@@ -357,8 +357,11 @@ def test_x23_reports_without_the_token(running, what):
     assert shown["state"] == "running" and shown["verdict"] is None
 
 
-def test_x22_renewals_of_a_dead_holder_in_a_loop(host):
-    """X22: renewals signed with the service's own key for a dead boot do not keep an attempt alive for ever."""
+@pytest.mark.few_on_kafka("what", "sent again")
+@pytest.mark.parametrize("what", ["sent again", "of another boot"])
+def test_x22_renewals_of_a_dead_holder_in_a_loop(host, what):
+    """X22: renewals signed with the service's own key do not keep a dead holder's attempt alive: neither an old one sent
+    again, nor new ones of a boot that did not claim it."""
     host.plan(default=[{"hang": True}, {}])
     turn = host.published("alpha", "reviewer", "t-1")
     first = host.worker("alpha", "w1")
@@ -367,12 +370,15 @@ def test_x22_renewals_of_a_dead_holder_in_a_loop(host):
     first.kill()
     host.worker("alpha", "w2")
     started = time.monotonic()
-    seq = 0
     key = host.key("alpha")
-    renew = proof.control(host.prefix, host.fleet, key, "alpha", "renew", turn, attempt=1, boot=record["lease"]["boot"], seq=1)
+
+    def renewal(boot, seq):
+        return proof.control(host.prefix, host.fleet, key, "alpha", "renew", turn, attempt=1, boot=boot, seq=seq)
+
+    old, seq = renewal(record["lease"]["boot"], 1), 0
     while host.state(turn) != "completed":
-        host.log.append(renew)  # always the same one
         seq += 1
+        host.log.append(old if what == "sent again" else renewal("0" * 32, seq))
         time.sleep(0.2)
         assert time.monotonic() - started < 20 * SLOW, host.all_logs()
     assert host.show(turn)["attempts"][0]["class"] == "lost"

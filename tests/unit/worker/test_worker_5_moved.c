@@ -64,6 +64,27 @@ static void test_rule_25_a_dead_holder_is_declared_lost(void **state)
     worker_stop(host, "w2");
 }
 
+/* Rule 25: an owner that was away for longer than a lease finds renewals that it has not read, and
+ * reads them before it calls anything lost. */
+static void test_rule_25_what_was_renewed_meanwhile_is_read_first(void **state)
+{
+    struct host *host = *state;
+    const char *const patient[] = {"local.session=10s", "lease=800ms"};
+    host_configure(host, patient, 2);
+    struct turn_id id = move_running(host, "hang,approve");
+    for (int i = 0; i < 3; i++) {
+        kill(host_worker(host, "w2")->pid, SIGSTOP);
+        usleep((useconds_t)(host->config->lease_ms + 700) * 1000);
+        kill(host_worker(host, "w2")->pid, SIGCONT);
+        usleep(300000);
+    }
+    host_go(host);
+    wait_for(host, id.s, TURN_completed, 0);
+    assert_string_equal(attempts_of(host, id.s), "1:completed//one");
+    worker_stop(host, "w1");
+    worker_stop(host, "w2");
+}
+
 /* Rule 27: the holder follows the turn log, and stops what was cancelled there. */
 static void test_rule_27_a_cancel_reaches_the_holder(void **state)
 {
@@ -209,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         HOST_TEST(test_rule_26_a_holder_goes_on_and_its_report_counts),
         HOST_TEST(test_rule_25_a_dead_holder_is_declared_lost),
+        HOST_TEST(test_rule_25_what_was_renewed_meanwhile_is_read_first),
         HOST_TEST(test_rule_27_a_cancel_reaches_the_holder),
         HOST_TEST(test_rule_09_the_partition_comes_back),
         HOST_TEST(test_rule_08_a_stopped_worker_kills_what_is_not_current),
