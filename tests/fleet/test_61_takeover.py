@@ -192,3 +192,14 @@ def test_rule_16_stores_that_are_lost_at_any_time(host):
         host.ends(turn, "completed", 60)
     for turn in turns:  # after an attempt that was completed comes none
         assert [one["state"] for one in host.show(turn)["attempts"]].index("completed") == len(host.show(turn)["attempts"]) - 1
+
+
+@pytest.mark.drivers("local")
+@pytest.mark.heavy
+@pytest.mark.long
+@pytest.mark.seconds(900)
+def test_a_long_turn_log_needs_time_and_no_memory(host, tmp_path):
+    """A worker with an empty store and 200,000 ended turns in the log: memory does not grow with them; a restart is quick."""
+    done = host.run("bench", "restore", "--turns", "200000", "--dir", str(tmp_path), "--json", seconds=800).ok().one
+    print(done)
+    assert done["peak_kib"] < 32 * 1024 * SLOW and done["kept_s"] < 1 * SLOW, done
