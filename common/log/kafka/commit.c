@@ -1,7 +1,7 @@
 /*
  * One transaction: produce, flush, offsets, commit (protocol rules 11 to 15).
  *
- *   none -> open -> committing -> none
+ *   none -> open -> committing -> unseen -> none
  *             \-> aborting ---/        broken: only kafka_member_renew goes on from there
  *
  * Every offset that is named goes to the broker with the group metadata kept from the assign
@@ -70,6 +70,9 @@ static struct log_commit_result abort_now(struct kafka_member *member, struct de
         rd_kafka_error_t *error = rd_kafka_abort_transaction(member->producer, step_ms(deadline));
         if (error == NULL) {
             member->txn = TXN_none;
+            if (member->current != NULL) {
+                confirm_ended(member, member->current, HANG_abort);
+            }
             if (err != NULL) {
                 *err = member->why;
             }
@@ -105,15 +108,20 @@ static struct log_commit_result give_up(struct kafka_member *member, enum log_ve
     return abort_now(member, deadline, err);
 }
 
+/* It is committed once readers see it. */
 static struct log_commit_result say_committed(struct kafka_member *member,
-                                              const struct log_txn *txn)
+                                              const struct log_txn *txn, struct deadline deadline,
+                                              struct baton_error *err)
 {
+    const baton_code rc = confirm_wait(member, deadline, err);
+    if (rc != BATON_OK || member->txn == TXN_broken) {
+        return verdict(LOG_VERDICT_unknown, rc != BATON_OK ? rc : BATON_E_service_unavailable, -1);
+    }
     member->txn = TXN_none;
     for (size_t i = 0; i < txn->n_records; i++) {
         txn->records[i].partition = member->deliveries[i].partition;
         txn->records[i].offset = member->deliveries[i].offset;
     }
-    confirm_committed(member, txn);
     return verdict(LOG_VERDICT_committed, BATON_OK, -1);
 }
 
@@ -145,11 +153,12 @@ static struct log_commit_result commit_now(struct kafka_member *member, const st
             return verdict(LOG_VERDICT_unknown, kafka_code(cause), -1);
         }
     }
+    member->txn = TXN_unseen;
+    confirm_ended(member, txn, HANG_commit);
     if (FAULT_FAILS(log_after_commit)) {
-        member->txn = TXN_unsaid;
         return verdict(LOG_VERDICT_unknown, BATON_E_service_unavailable, -1);
     }
-    return say_committed(member, txn);
+    return say_committed(member, txn, deadline, err);
 }
 
 /* ---- whose fault it is ---- */
@@ -165,6 +174,7 @@ static bool denied(struct kafka_member *member, struct log_record record)
         return false;
     }
     bool yes = false;
+    member->current = NULL;
     if (deliveries_begin(member, 1) &&
         kafka_record_check(member->log, &record, TOPIC_TIMEOUT_MS, NULL) == BATON_OK &&
         deliveries_send(member, &record, 0) == RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -342,6 +352,7 @@ static struct log_commit_result run(struct kafka_member *member, const struct lo
         return broken(member, cause, err);
     }
     member->txn = TXN_open;
+    confirm_begun(member);
     for (size_t i = 0; i < txn->n_records && cause == RD_KAFKA_RESP_ERR_NO_ERROR; i++) {
         cause = deliveries_send(member, &records[i], i);
         if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -374,6 +385,7 @@ baton_code kafka_commit(struct log_member *base, const struct log_txn *txn, int6
     const struct deadline deadline = deadline_in(timeout_ms);
     int64_t culprit = -1;
 
+    member->current = txn;
     switch (member->txn) {
     case TXN_committing: /* the same call again */
         *ret_result = commit_now(member, txn, deadline, err);
@@ -381,8 +393,8 @@ baton_code kafka_commit(struct log_member *base, const struct log_txn *txn, int6
     case TXN_aborting:
         *ret_result = abort_now(member, deadline, err);
         return BATON_OK;
-    case TXN_unsaid:
-        *ret_result = say_committed(member, txn);
+    case TXN_unseen:
+        *ret_result = say_committed(member, txn, deadline, err);
         return BATON_OK;
     case TXN_broken:
         *ret_result = verdict(LOG_VERDICT_unknown, BATON_E_service_unavailable, -1);
@@ -392,7 +404,7 @@ baton_code kafka_commit(struct log_member *base, const struct log_txn *txn, int6
         break;
     }
     BATON_PRE(member->txn == TXN_none);
-    baton_code rc = confirm_before(member, deadline, err);
+    baton_code rc = confirm_wait(member, deadline, err); /* of one that was aborted */
     if (rc != BATON_OK) {
         return rc; /* nothing was begun */
     }

@@ -1,15 +1,18 @@
 /*
- * What was acknowledged is there before more is written.
+ * What has ended is seen to have ended, before it is acted on and before more is written.
  *
  * A coordinator whose broker is going down, or has just come up, can call a transaction complete though
  * its markers have reached no partition: one without a leader at that moment is taken for deleted, and
  * passed over (4.3.0; one clean stop in a dozen, under load). The client is told that it is committed,
- * readers do not see it, and the next transaction of the same id that is aborted takes it along.
+ * readers do not see it, and the next transaction of the same id takes it along: to be undone with it if
+ * that is aborted, or to happen after all if this was aborted.
  *
- * So the partitions that a committed transaction wrote are kept until they show it, and no other one
- * begins while a partition that is ours alone does not. Where it stays invisible, a note that nobody is
- * given (message.c) is committed there: its marker ends both. Of a transaction whose outcome was never
- * heard, what one partition shows is true for all.
+ * So the partitions that a transaction wrote are kept until readers have passed its records. A commit is
+ * none before a partition that is ours alone shows it, and nothing is begun before an abort is seen there;
+ * one that others write, too, whose end their open transactions hold back, is waited for where brokers
+ * were heard to go. Where it does not come, a note that nobody is given (message.c) is written there and
+ * ended in the same way: its marker ends both. Of a transaction whose outcome was never heard, what one
+ * partition shows is true for all. tests/model/hang.pml has the rules and what breaks without each.
  *
  * In: commit.c, member.c, producer.c  Out: hang.c
  */
@@ -25,11 +28,13 @@
 #define IDLE_AFTER_MS 20   /* markers have come by then, as a rule */
 #define IDLE_ASK_MS 100    /* of a poll, which must not wait long */
 #define IDLE_PAUSE_MS 1000 /* after a look that did not see all */
-#define STEP_NS 1000000
+#define STEP_NS 500000
 /* Asked for, and not shown for so long: it will not come by itself. Of partitions that others write,
  * too, their open transactions may hide it for a while. */
 #define MISSING_MS 2000
 #define MISSING_SHARED_MS 60000
+#define TROUBLE_MS 5000  /* a broker that went so long before a commit may have passed it over */
+#define FOLLOWED_MS 8000 /* of partitions that others write, too: then it is let go */
 
 /* ---- what a transaction wrote ---- */
 
@@ -46,6 +51,7 @@ static void note(struct kafka_written *written, const char *topic, int32_t parti
         at->offset = offset;
     }
     at->offset = at->offset < offset ? offset : at->offset;
+    written->since = mono_now().v;
     written->missing_since = 0;
     written->brought_out = false;
 }
@@ -55,12 +61,13 @@ static void forget(struct kafka_written *written)
     if (written->list != NULL) {
         rd_kafka_topic_partition_list_destroy(written->list);
     }
-    *written = (struct kafka_written){0};
+    *written = (struct kafka_written){.how = written->how};
 }
 
-static void note_all(const struct kafka_member *member, const struct log_txn *txn,
+static void note_all(struct kafka_member *member, const struct log_txn *txn, enum hang_end how,
                      struct kafka_written *own, struct kafka_written *shared)
 {
+    own->how = shared->how = how;
     for (size_t i = 0; i < txn->n_records && i < member->n_deliveries; i++) {
         const struct delivery *delivery = &member->deliveries[i];
         const bool by_key = txn->records[i].partition == LOG_PARTITION_BY_KEY;
@@ -71,16 +78,23 @@ static void note_all(const struct kafka_member *member, const struct log_txn *tx
     }
 }
 
-void confirm_committed(struct kafka_member *member, const struct log_txn *txn)
+void confirm_begun(struct kafka_member *member)
 {
-    note_all(member, txn, &member->own, &member->shared);
+    forget(&member->unknown);
+    member->begun = true;
+}
+
+void confirm_ended(struct kafka_member *member, const struct log_txn *txn, enum hang_end how)
+{
+    note_all(member, txn, how, &member->own, &member->shared);
+    member->begun = false;
     member->confirm_at = mono_now().v + IDLE_AFTER_MS;
 }
 
 void confirm_unknown(struct kafka_member *member, const struct log_txn *txn)
 {
     forget(&member->unknown);
-    note_all(member, txn, &member->unknown, &member->unknown);
+    note_all(member, txn, HANG_abort, &member->unknown, &member->unknown);
 }
 
 void confirm_forget(struct kafka_member *member)
@@ -137,14 +151,14 @@ static void bring_out(struct kafka_member *member, struct kafka_written *written
 {
     if (written->brought_out) {
         tell(member, written, "kafka.commit_hidden",
-             "a committed transaction is not shown yet: somebody else has one open before it");
+             "a transaction that has ended is not shown yet: somebody else has one open before it");
         forget(written);
         return;
     }
     tell(member, written, "kafka.commit_hangs",
-         "the brokers called a transaction committed and do not show it; a note is committed "
-         "behind it, which brings it out");
-    if (!hang_write(member->producer, written->list, HANG_commit)) {
+         "the brokers called a transaction ended and do not show it; a note behind it brings it "
+         "out");
+    if (!hang_write(member->producer, written->list, written->how)) {
         member->txn = TXN_broken;
     }
     written->missing_since = 0;
@@ -156,18 +170,36 @@ static bool missing(const struct kafka_written *written, int64_t for_ms)
     return written->missing_since != 0 && mono_now().v - written->missing_since >= for_ms;
 }
 
-baton_code confirm_before(struct kafka_member *member, struct deadline deadline,
-                          struct baton_error *err)
+/* Is there something that must be seen before more is written? */
+static struct kafka_written *awaited(struct kafka_member *member)
 {
-    struct kafka_written *own = &member->own;
-    while (owed(own) && member->txn == TXN_none) {
+    struct kafka_written *shared = &member->shared;
+    if (owed(&member->own)) {
+        return &member->own;
+    }
+    if (!owed(shared) ||
+        !kafka_client_troubled(&member->producer_client, shared->since - TROUBLE_MS)) {
+        return NULL;
+    }
+    if (mono_now().v - shared->since >= FOLLOWED_MS) {
+        forget(shared); /* deleted, perhaps */
+        return NULL;
+    }
+    return shared;
+}
+
+baton_code confirm_wait(struct kafka_member *member, struct deadline deadline,
+                        struct baton_error *err)
+{
+    struct kafka_written *written;
+    while (member->txn != TXN_broken && (written = awaited(member)) != NULL) {
         const int left = deadline_left_ms(deadline);
-        const bool answered = look(member, own, left < ASK_MS ? left : ASK_MS);
-        if (!owed(own)) {
-            break;
+        const bool answered = look(member, written, left < ASK_MS ? left : ASK_MS);
+        if (!owed(written)) {
+            continue;
         }
-        if (answered && missing(own, MISSING_MS)) {
-            bring_out(member, own);
+        if (answered && missing(written, MISSING_MS)) {
+            bring_out(member, written);
         } else if (member_over(member, deadline)) {
             return kafka_fail_client(err, &member->producer_client,
                                      answered ? RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT
@@ -217,8 +249,8 @@ static bool shows(struct kafka_member *member, const rd_kafka_topic_partition_t 
 
 enum hang_end confirm_judge(struct kafka_member *member)
 {
-    if (owed(&member->own)) {
-        return HANG_commit; /* nothing was begun behind it */
+    if (!member->begun && (owed(&member->own) || owed(&member->shared))) {
+        return member->own.how; /* nothing was begun behind it */
     }
     for (int i = 0; owed(&member->unknown) && i < member->unknown.list->cnt; i++) {
         if (shows(member, &member->unknown.list->elems[i])) {

@@ -95,6 +95,7 @@ static void on_error(rd_kafka_t *rk, int cause, const char *reason, void *opaque
         client->said_ms = mono_now().v;
         atomic_store(&client->cause, cause);
     }
+    client->heard_ms = mono_now().v;
     struct text_quote last = text_quote_of(client->said);
     pthread_mutex_unlock(&client->log->lock);
     const enum diag_level level = atomic_load(&client->log->reached) ? DIAG_warn : DIAG_debug;
@@ -129,6 +130,14 @@ rd_kafka_resp_err_t kafka_client_said(struct kafka_client *client, char *ret_tex
     }
     pthread_mutex_unlock(&client->log->lock);
     return cause;
+}
+
+bool kafka_client_troubled(struct kafka_client *client, int64_t since_ms)
+{
+    pthread_mutex_lock(&client->log->lock);
+    const bool troubled = client->heard_ms != 0 && client->heard_ms >= since_ms;
+    pthread_mutex_unlock(&client->log->lock);
+    return troubled;
 }
 
 void kafka_client_well(struct kafka_client *client)

@@ -57,6 +57,7 @@ struct kafka_client {
     atomic_int cause; /* rd_kafka_resp_err_t, 0: none */
     char said[256];   /* its text, cleaned */
     int64_t said_ms;  /* when (monotonic) */
+    int64_t heard_ms; /* the last error, also one that says less; 0: none */
     /* A group's member only: the client has given its session up by itself, told by its log. */
     atomic_bool session_over;
 };
@@ -83,6 +84,8 @@ void kafka_conf_listen(rd_kafka_conf_t *conf, struct kafka_client *client);
 /* What the connection last heard, if that is not long ago: NO_ERROR and "" otherwise. Any thread. */
 #define KAFKA_SAID_MS 60000
 rd_kafka_resp_err_t kafka_client_said(struct kafka_client *client, char *ret_text, size_t size);
+/* Was an error of the connection heard since then (monotonic ms)? Any thread. */
+bool kafka_client_troubled(struct kafka_client *client, int64_t since_ms);
 /* The brokers have answered: what was heard before is of no interest any more. */
 void kafka_client_well(struct kafka_client *client);
 /* The log's own handle (KAFKA_USE_admin), for metadata and administration; any thread. */

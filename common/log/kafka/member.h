@@ -24,7 +24,7 @@ enum txn_state {
     TXN_open,
     TXN_committing, /* the outcome is not known: the same call again */
     TXN_aborting,   /* the same */
-    TXN_unsaid,     /* committed, and a fault kept it from being said */
+    TXN_unseen,     /* committed, and not shown to readers yet: the same */
     TXN_broken,     /* the producer is of no use any more: renew */
 };
 
@@ -49,9 +49,13 @@ struct transactional_id {
     char s[512];
 };
 
+enum hang_end { HANG_abort, HANG_commit };
+
 /* The last record of each partition that a transaction wrote (confirm.c). */
 struct kafka_written {
+    enum hang_end how;                     /* it ended */
     rd_kafka_topic_partition_list_t *list; /* NULL: none */
+    int64_t since;                         /* the newest of it (monotonic ms) */
     int64_t missing_since;                 /* the first answer without all of it; 0: none yet */
     bool brought_out;
 };
@@ -95,10 +99,12 @@ struct kafka_member {
     struct log_commit_result settled; /* TXN_aborting: the verdict when it has been aborted */
     struct baton_error why;           /* and why */
 
-    struct kafka_written own;     /* committed, in partitions of ours alone, and not seen yet */
-    struct kafka_written shared;  /* the same, where others write, too */
-    struct kafka_written unknown; /* of the last transaction without an answer */
-    int64_t confirm_at;           /* when a poll looks again (monotonic ms) */
+    struct kafka_written own;      /* ended, in partitions of ours alone, and not seen yet */
+    struct kafka_written shared;   /* the same, where others write, too */
+    struct kafka_written unknown;  /* of the last transaction without an answer */
+    bool begun;                    /* another transaction, since those */
+    const struct log_txn *current; /* of the call; NULL: a question of our own */
+    int64_t confirm_at;            /* when a poll looks again (monotonic ms) */
 };
 
 /* ---- member.c ---- */
@@ -173,7 +179,6 @@ void producer_close(struct kafka_member *member, int64_t timeout_ms);
 void producer_unhang(struct kafka_member *member);
 
 /* ---- hang.c ---- */
-enum hang_end { HANG_abort, HANG_commit };
 /* Where the partitions of the list end, as this handle's isolation sees it. */
 bool hang_ask_ends(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int timeout_ms);
 /* Writes a note that nobody is given to each partition of the list (which it sorts) and ends that
@@ -190,14 +195,16 @@ bool hang_end_records(struct kafka_log *log, rd_kafka_t *rk, const char *const *
 bool hang_end_offsets(rd_kafka_t *rk, const char *group, const char *topic);
 
 /* ---- confirm.c ---- */
-/* The transaction was acknowledged; it broke without an answer. Its deliveries are still known. */
-void confirm_committed(struct kafka_member *member, const struct log_txn *txn);
+void confirm_begun(struct kafka_member *member);
+/* The transaction was acknowledged as ended so; it broke without an answer. Its deliveries are still
+ * known. */
+void confirm_ended(struct kafka_member *member, const struct log_txn *txn, enum hang_end how);
 void confirm_unknown(struct kafka_member *member, const struct log_txn *txn);
 void confirm_forget(struct kafka_member *member);
-/* Waits until readers see what the last transaction wrote to partitions that are ours alone, and
- * brings it out where it does not come by itself. An error passes: nothing was begun. */
-baton_code confirm_before(struct kafka_member *member, struct deadline deadline,
-                          struct baton_error *err);
+/* Waits until readers have passed what the last transaction wrote, and brings it out where it does not
+ * come by itself. An error passes: call it again. TXN_broken after it: the producer is of no use. */
+baton_code confirm_wait(struct kafka_member *member, struct deadline deadline,
+                        struct baton_error *err);
 /* The same between transactions, now and then. */
 void confirm_idle(struct kafka_member *member);
 /* What lies open when the producer has been made anew: was it committed? */

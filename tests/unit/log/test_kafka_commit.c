@@ -5,8 +5,6 @@
  */
 #include "tests/unit/log/kafka_mock.h"
 
-#include "common/log/kafka/member.h"
-
 #define NONE (-1)
 #define SOME (-2) /* whichever is sent first */
 
@@ -70,8 +68,7 @@ static const struct row rows[] = {
 
 static struct baton_error why; /* of the last commit */
 
-static baton_code try_commit(struct mock *mock, int64_t timeout_ms,
-                             struct log_commit_result *ret_result)
+static struct log_commit_result commit(struct mock *mock, int64_t timeout_ms)
 {
     struct baton_error err = {0};
     static char big[2000];
@@ -91,16 +88,9 @@ static baton_code try_commit(struct mock *mock, int64_t timeout_ms,
                                 .n_records = 2,
                                 .offsets = &offset,
                                 .n_offsets = 1};
-    *ret_result = (struct log_commit_result){.verdict = LOG_VERDICT_unknown};
-    baton_code rc = log_commit(mock->member, &txn, timeout_ms, ret_result, &err);
+    struct log_commit_result result = {0};
+    mock_check(log_commit(mock->member, &txn, timeout_ms, &result, &err), &err);
     why = err;
-    return rc;
-}
-
-static struct log_commit_result commit(struct mock *mock, int64_t timeout_ms)
-{
-    struct log_commit_result result;
-    mock_check(try_commit(mock, timeout_ms, &result), &why);
     return result;
 }
 
@@ -170,61 +160,25 @@ static void begin(struct mock *mock)
     assert_int_equal(commit(mock, 10000).verdict, LOG_VERDICT_committed);
 }
 
-/* Polls until what was committed has been seen as readers see it: the next transaction asks for
- * nothing before it begins (confirm.c). */
-static void settle(struct mock *mock)
-{
-    const struct kafka_member *member = (const struct kafka_member *)mock->member;
-    const int64_t end = mono_ns() + 20000000000;
-    while (member->unconfirmed != NULL && member->unconfirmed->cnt > 0) {
-        struct baton_error err = {0};
-        struct log_event event;
-        assert_true(mono_ns() < end);
-        mock_check(log_member_poll(mock->member, &event, &err), &err);
-        (void)poll(NULL, 0, 10);
-    }
-}
-
-/* The brokers are back: the same call again, until it is committed. */
-static void comes_through(struct mock *mock)
-{
-    struct log_commit_result result = {.verdict = LOG_VERDICT_unknown};
-    const int64_t end = mono_ns() + 30000000000;
-    rd_kafka_mock_broker_set_up(mock->cluster, 1);
-    while (result.verdict != LOG_VERDICT_committed && mono_ns() < end) {
-        if (result.verdict == LOG_VERDICT_fenced) {
-            struct baton_error err = {0};
-            mock_check(log_member_renew(mock->member, &err), &err);
-        }
-        (void)try_commit(mock, 1000, &result);
-    }
-    assert_int_equal(result.verdict, LOG_VERDICT_committed);
-}
-
 /* The brokers go away in a transaction: its outcome is not known, and the same call finds out. */
 static void test_away_in_a_transaction(void **state)
 {
     struct mock mock;
     (void)state;
     begin(&mock);
-    settle(&mock);
     rd_kafka_mock_broker_set_down(mock.cluster, 1);
-    assert_int_not_equal(commit(&mock, 500).verdict, LOG_VERDICT_committed);
-    comes_through(&mock);
-    mock_end(&mock);
-}
-
-/* They go away before it has been seen that the last one shows: an error, since nothing was begun. */
-static void test_away_before_a_transaction(void **state)
-{
-    struct mock mock;
-    struct log_commit_result result;
-    (void)state;
-    begin(&mock);
-    rd_kafka_mock_broker_set_down(mock.cluster, 1);
-    assert_int_equal(try_commit(&mock, 500, &result), BATON_E_service_unavailable);
-    assert_non_null(strstr(why.text, "cannot be reached"));
-    comes_through(&mock);
+    struct log_commit_result result = commit(&mock, 500);
+    assert_int_not_equal(result.verdict, LOG_VERDICT_committed);
+    rd_kafka_mock_broker_set_up(mock.cluster, 1);
+    const int64_t end = mono_ns() + 30000000000;
+    while (result.verdict != LOG_VERDICT_committed && mono_ns() < end) {
+        if (result.verdict == LOG_VERDICT_fenced) {
+            struct baton_error err = {0};
+            mock_check(log_member_renew(mock.member, &err), &err);
+        }
+        result = commit(&mock, 1000);
+    }
+    assert_int_equal(result.verdict, LOG_VERDICT_committed);
     mock_end(&mock);
 }
 
@@ -234,7 +188,6 @@ static void test_B01_close_without_brokers(void **state)
     struct mock mock;
     (void)state;
     begin(&mock);
-    settle(&mock);
     rd_kafka_mock_broker_set_down(mock.cluster, 1);
     (void)commit(&mock, 300);
     const int64_t before = mono_ns();
@@ -265,7 +218,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_error_has_its_verdict),
         cmocka_unit_test(test_away_in_a_transaction),
-        cmocka_unit_test(test_away_before_a_transaction),
         cmocka_unit_test(test_B01_close_without_brokers),
         cmocka_unit_test(test_old_generation_is_not_sent),
     };
