@@ -339,6 +339,25 @@ static void check_topics(struct doctor *d)
     provision_plan_done(&plan);
 }
 
+/* What turns wait for because it cannot be written. */
+static void found_blocked(struct doctor *d, const struct service_view *view)
+{
+    for (size_t i = 0; i < view->n_blocked; i++) {
+        const struct blocked_note *note = &view->blocked[i];
+        for (size_t k = 0; k < note->count; k++) {
+            const struct blocked_target *target = &note->targets[k];
+            const char *mend =
+                target->code == BATON_E_not_permitted
+                    ? "baton topics plan --acl, for whoever gives rights on the cluster"
+                    : "baton topics apply";
+            found(d, LEVEL_error, target->code, mend,
+                  "%s: worker %s cannot write to %s since %s: %s; its turns wait",
+                  view->service->name.s, note->worker.s, target->topic, wall_text(target->since).s,
+                  baton_code_text(target->code));
+        }
+    }
+}
+
 static void check_services(struct doctor *d)
 {
     for (size_t i = 0; d->log != NULL && i < d->config->n_services; i++) {
@@ -346,7 +365,10 @@ static void check_services(struct doctor *d)
         struct baton_error err = {BATON_OK, ""};
         struct service_view view;
         char start[128];
-        baton_code rc = service_view_read(d->log, d->config, service, false, &view, &err);
+        baton_code rc = service_view_read(d->log, d->config, service, true, &view, &err);
+        if (rc != BATON_OK) { /* its turn log may be closed to this principal, or missing */
+            rc = service_view_read(d->log, d->config, service, false, &view, &err);
+        }
         if (rc == BATON_E_topic_missing) {
             continue; /* told above */
         }
@@ -367,6 +389,7 @@ static void check_services(struct doctor *d)
             found(d, LEVEL_ok, BATON_OK, "", "%s: %zu workers, %lld handoffs wait", service->name.s,
                   view.n_workers, (long long)view.lag);
         }
+        found_blocked(d, &view);
         service_view_done(&view);
     }
 }

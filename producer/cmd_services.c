@@ -52,6 +52,24 @@ static void circuits_json(struct jsonw *w, const struct service_view *view)
     jsonw_end(w);
 }
 
+static void blocked_json(struct jsonw *w, const struct service_view *view)
+{
+    jsonw_key(w, "blocked");
+    jsonw_begin_array(w);
+    for (size_t i = 0; i < view->n_blocked; i++) {
+        for (size_t k = 0; k < view->blocked[i].count; k++) {
+            const struct blocked_target *target = &view->blocked[i].targets[k];
+            jsonw_begin_object(w);
+            jsonw_key_text(w, "worker", view->blocked[i].worker.s);
+            jsonw_key_text(w, "topic", target->topic);
+            jsonw_key_text(w, "code", baton_code_word(target->code));
+            jsonw_key_text(w, "since", wall_text(target->since).s);
+            jsonw_end(w);
+        }
+    }
+    jsonw_end(w);
+}
+
 static void view_json(const struct service_view *view, struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
@@ -82,6 +100,7 @@ static void view_json(const struct service_view *view, struct buf *out)
     jsonw_key_int(&w, "partitions", view->partitions);
     jsonw_key_bool(&w, "paused", view->paused > 0);
     circuits_json(&w, view);
+    blocked_json(&w, view);
     jsonw_key_int(&w, "lag", view->lag);
     jsonw_key(&w, "oldest_ms");
     if (view->oldest_ms >= 0) {
@@ -126,6 +145,14 @@ static void view_row(struct table *table, const struct service_view *view)
         const struct circuit_note *note = &view->circuits[i].note;
         buf_printf(&text, "%scircuit of %s %s (%s)", text.len > 0 ? ", " : "", note->worker.s,
                    note->state == CIRCUIT_open ? "open" : "half open", failure_word(note->class));
+    }
+    for (size_t i = 0; i < view->n_blocked; i++) {
+        const struct blocked_note *note = &view->blocked[i];
+        for (size_t k = 0; k < note->count; k++) {
+            buf_printf(&text, "%s%s cannot write to ", text.len > 0 ? ", " : "", note->worker.s);
+            text_add(&text, note->targets[k].topic, strlen(note->targets[k].topic), 0);
+            buf_printf(&text, " (%s)", baton_code_word(note->targets[k].code));
+        }
     }
     if (text.len > 0) {
         table_bytes(table, text.data, text.len);
@@ -198,7 +225,9 @@ static int run_list(struct command *cmd)
     "taken in yet, and OLDEST the age of the oldest of "                                           \
     "them: the numbers to scale on. QUEUED, RUNNING and PARKED are turns that were taken in. A "   \
     "circuit that is open means that a worker's provider is down: turns wait for it, or go on "    \
-    "at a fallback, and the worker tries by itself when it is back."
+    "at a fallback, and the worker tries by itself when it is back. A worker that cannot write "   \
+    "to a "                                                                                        \
+    "topic says which and why: its turns wait, and go on by themselves when that is mended."
 
 static const struct baton_command cmd_list = {
     .name = "list",

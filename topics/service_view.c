@@ -96,6 +96,28 @@ static bool add_circuit(struct service_view *view, int32_t partition,
     return true;
 }
 
+/* One entry for each worker, as above. */
+static bool add_blocked(struct service_view *view, const struct log_record *record)
+{
+    struct blocked_note note;
+    if (!blocked_note_parse(record->value, record->value_len, &note)) {
+        return true;
+    }
+    for (size_t i = 0; i < view->n_blocked; i++) {
+        if (strcmp(view->blocked[i].boot.s, note.boot.s) == 0) {
+            return true;
+        }
+    }
+    struct blocked_note *more =
+        realloc(view->blocked, (view->n_blocked + 1) * sizeof(*view->blocked));
+    if (more == NULL) {
+        return false;
+    }
+    view->blocked = more;
+    view->blocked[view->n_blocked++] = note;
+    return true;
+}
+
 struct count {
     struct service_view *view;
     int32_t partition;
@@ -114,6 +136,10 @@ static bool count_turn(void *arg, const struct log_record *record)
     }
     if (circuit_note_is_key(record->key, record->key_len)) {
         count->no_memory = !add_circuit(view, count->partition, record);
+        return !count->no_memory;
+    }
+    if (blocked_note_is_key(record->key, record->key_len)) {
+        count->no_memory = !add_blocked(view, record);
         return !count->no_memory;
     }
     if (record->key == NULL || !hex_valid(record->key, record->key_len, 32)) {
@@ -165,6 +191,7 @@ void service_view_done(struct service_view *view)
 {
     free(view->workers);
     free(view->circuits);
+    free(view->blocked);
     memset(view, 0, sizeof(*view));
 }
 

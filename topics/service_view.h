@@ -9,6 +9,7 @@
 #include "common/base/config.h"
 #include "common/base/state.h"
 #include "common/log/log.h"
+#include "common/record/blocked_note.h"
 #include "common/record/circuit_note.h"
 
 #include <stdbool.h>
@@ -33,6 +34,8 @@ struct service_view {
     int32_t paused;                   /* partitions whose owner keeps a pause */
     struct service_circuit *circuits; /* freed by service_view_done */
     size_t n_circuits;
+    struct blocked_note *blocked; /* one of each worker; freed by service_view_done */
+    size_t n_blocked;
 };
 
 /* with_turns: reads the turn logs, too, which takes a moment for each 100,000 turns. */

@@ -305,6 +305,13 @@ baton_code operate_early_cancel(struct worker *w, int32_t partition,
 /* Restores what the notes of a partition say (pause). */
 baton_code operate_restore(struct worker *w, int32_t partition, struct baton_error *err);
 
+/* ---- blocked.c: topics that cannot be written, shown by a note ---- */
+
+/* Reads a partition's note after a restore, and after a fold. */
+baton_code blocked_restore(struct worker *w, int32_t partition, struct baton_error *err);
+/* Writes the notes of those partitions that tell something else. */
+void blocked_tell(struct worker *w);
+
 /* An attempt that somebody else runs under a lease, seen by the owner of its partition. */
 struct foreign {
     struct turn_id turn;
@@ -432,7 +439,8 @@ struct worker {
     struct rest rests[LIMIT_PROFILES]; /* of the profiles; a restart tries again */
     struct circuit circuit;
     struct circuit_told circuit_told[LOG_PARTITIONS_MAX];
-    struct target *targets; /* services that turns may be passed on to */
+    uint64_t blocked_told[LOG_PARTITIONS_MAX]; /* what the notes of blocked.c say; 0: none */
+    struct target *targets;                    /* services that turns may be passed on to */
     size_t n_targets;
 
     struct lives lives;

@@ -109,9 +109,38 @@ static void note_unavailable(struct engine *engine, const char *topic, baton_cod
             slot = at;
         }
     }
+    if (slot->told.v <= mono_now().v || strcmp(slot->topic, topic) != 0 || slot->code != code) {
+        slot->since = wall_now();
+    }
     snprintf(slot->topic, sizeof(slot->topic), "%s", topic);
     slot->until.v = mono_now().v + UNAVAILABLE_MS;
+    slot->told.v = slot->until.v + UNAVAILABLE_MS;
     slot->code = code;
+}
+
+/* What has just been written is blocked no longer. */
+static void note_written(struct engine *engine, const struct log_record *records)
+{
+    for (size_t i = 0; i < UNAVAILABLE_MAX; i++) {
+        struct unavailable *at = &engine->unavailable[i];
+        for (size_t k = 0; at->told.v != 0 && k < engine->n_puts; k++) {
+            if (strcmp(records[k].topic, at->topic) == 0) {
+                at->told.v = 0;
+            }
+        }
+    }
+}
+
+size_t engine_blocked(const struct engine *engine, struct engine_target *ret_targets)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < UNAVAILABLE_MAX; i++) {
+        const struct unavailable *at = &engine->unavailable[i];
+        if (at->told.v > mono_now().v) {
+            ret_targets[n++] = (struct engine_target){at->topic, at->code, at->since};
+        }
+    }
+    return n;
 }
 
 bool engine_unavailable(const struct engine *engine, const char *topic, baton_code *ret_code)
@@ -209,6 +238,7 @@ static enum engine_result judge_commit(struct engine *engine, const struct log_r
     switch (result->verdict) {
     case LOG_VERDICT_committed:
         keep_offsets(engine, records);
+        note_written(engine, records);
         intake_committed(engine);
         engine->gap_until_ns = mono_ns() + log_commit_gap_ms(engine->spec.log) * 1000000;
         engine->pause_ms = 0;
@@ -219,7 +249,10 @@ static enum engine_result judge_commit(struct engine *engine, const struct log_r
         intake_rewind(engine);
         *ret_culprit = result->culprit;
         engine->work = true; /* decided again, without that target */
-        if (result->culprit >= 0) {
+        if (result->culprit >= 0 &&
+            strcmp(records[result->culprit].topic, engine->spec.state) == 0) {
+            engine_pause(engine, result->code, err, "commit"); /* no decision goes without it */
+        } else if (result->culprit >= 0) {
             note_unavailable(engine, records[result->culprit].topic, result->code);
             diag_line(DIAG_warn, "engine.target_unavailable",
                       D_TEXT("topic", records[result->culprit].topic), D_CODE("code", result->code),

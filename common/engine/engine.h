@@ -157,6 +157,16 @@ int64_t engine_offset(const struct engine *engine, size_t index);
 /* Is writing to this topic known to fail just now? (for decisions made anew) *ret_code: why. */
 bool engine_unavailable(const struct engine *engine, const char *topic, baton_code *ret_code);
 
+#define ENGINE_TARGETS_MAX 16
+struct engine_target {
+    const char *topic; /* until the next commit */
+    baton_code code;
+    struct wall_ms since;
+};
+/* The topics that could not be written when it was tried last, for a while after that, too: how many
+ * of ENGINE_TARGETS_MAX. To be shown; engine_unavailable decides. */
+size_t engine_blocked(const struct engine *engine, struct engine_target *ret_targets);
+
 /* When the membership was last kept alive: how long the caller's thread has not come round. Any
  * thread. */
 struct mono_ms engine_polled(const struct engine *engine);

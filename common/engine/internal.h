@@ -12,7 +12,7 @@
 #define FETCH_RECORDS_MAX 512         /* of one partition at a time */
 #define FETCH_BYTES_MAX (1024 * 1024) /* of one partition at a time: bounds memory */
 #define UNAVAILABLE_MS 30000          /* a topic whose record aborted a transaction */
-#define UNAVAILABLE_MAX 16
+#define UNAVAILABLE_MAX ENGINE_TARGETS_MAX
 #define RETRY_FIRST_MS 100 /* the log cannot be reached: first wait, doubled up to the last */
 #define RETRY_LAST_MS 5000
 #define PATIENCE_MS 50 /* after a round that took nothing, although it was given something */
@@ -68,6 +68,8 @@ struct put {
 struct unavailable {
     char topic[256];
     struct mono_ms until;
+    struct mono_ms told; /* engine_blocked names it until then; 0: a record has come through */
+    struct wall_ms since;
     baton_code code;
 };
 

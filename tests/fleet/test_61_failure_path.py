@@ -1,0 +1,90 @@
+"""What is written when a turn ends, is passed on, cancelled or claimed can itself not be written: the turn waits, the
+cause is named by `services` and `doctor`, and once it is gone the work goes on by itself (DESIGN section 4, FIELD B13, D02).
+
+One table: what is written, and what is wrong with its topic. A dead letter without its right or too large for its
+topic, and topics that go under workers of Kafka, are in test_46_rights.py and test_47_field_b.py too.
+"""
+import time
+
+import pytest
+
+from host import SLOW, wait_until
+
+pytestmark = [pytest.mark.heavy, pytest.mark.seconds(200)]
+
+# what is written: (its topic, the service that the topic is of, the step of its turn, how the turn ends)
+WRITTEN = {
+    "dead letter": ("dlq", "alpha", [{"class": "bad_request"}], "parked"),
+    "outcome": ("outcomes", None, [{}], "completed"),
+    "pass": ("handoff", "beta", [{"class": "auth"}, {}], "parked"),
+    "claim": ("turns", "alpha", [{}], "completed"),
+}
+CHAIN = {"reviewer": {"chain": ["alpha", "beta"]}}
+
+
+def ready(worker):
+    wait_until(lambda: worker.events("worker.ready"), 40, lambda: f"a worker to be ready\n{worker.log[-2000:]}")
+    return worker
+
+
+def blocked(host, service="alpha"):
+    """What `services` says that workers of a service cannot write to."""
+    done = host.run("services", "--json")
+    return [one for line in done.objects if line.get("service") == service for one in line["blocked"]] if done.status == 0 else []
+
+
+def findings(host):
+    return [one for one in host.run("doctor", "--json").objects if one["level"] == "error"]
+
+
+def named(host, topic, code):
+    """Waits until `doctor` and `services` name topic and code; what `services` itself reads is an error of its own."""
+    wait_until(lambda: any(one["code"] == code and topic in one["text"] for one in findings(host)), 20,
+               lambda: f"doctor to name {topic} {code}: {findings(host)}\n{host.all_logs()}")
+
+    def told():
+        done = host.run("services", "--json")
+        return done.status != 0 and done.code == code and topic in done.out or \
+            any((one["topic"], one["code"]) == (topic, code) for one in blocked(host))
+
+    wait_until(told, 20, lambda: f"services to name {topic} {code}: {host.run('services', '--json')}\n{host.all_logs()}")
+
+
+def forgotten(host, seconds=20):
+    """Waits until nothing is said to be blocked, and doctor finds no error."""
+    wait_until(lambda: not blocked(host) and not findings(host), seconds,
+               lambda: f"nothing to be blocked: {blocked(host)}, {findings(host)}\n{host.all_logs()}")
+
+
+@pytest.mark.few_on_kafka("what", "outcome", "claim")
+@pytest.mark.parametrize("what", list(WRITTEN))
+def test_its_topic_is_missing(fresh, what):
+    """The topic goes under a running worker: no loop, nothing is lost, `topics apply` and it goes on."""
+    kind, service, steps, end = WRITTEN[what]
+    host = fresh.configure({"alpha": None, "beta": None}, roles=CHAIN)
+    topic = host.topic(kind, service)
+    worker = ready(host.worker("alpha", "w1"))
+    host.plan(tasks={"t-bad": [dict(steps[0], until=host.fake + "/go")] + steps[1:]})
+    if what != "claim":
+        turn = host.published("alpha", "reviewer", "t-bad")
+        host.called(1, turn=turn)
+    host.log.drop(topic)
+    wait_until(lambda: topic not in host.log.topics(), what="the topic to be gone")
+    if what == "claim":
+        turn = host.published("alpha", "reviewer", "t-bad")
+    open(host.fake + "/go", "w", encoding="ascii").close()
+    if what == "pass":
+        host.ends(turn, end)  # the next action of its list
+    named(host, topic, "topic_missing")
+    lines = len(worker.log.splitlines())
+    time.sleep(3 * SLOW)
+    assert len(worker.log.splitlines()) - lines < 20, f"a loop\n{worker.log[-3000:]}"
+    host.run("topics", "apply").ok()
+    if what == "claim" and not worker.alive:  # without its own log it may end, as it does not start: whoever keeps it starts it again
+        assert worker.wait() == 8 and topic in worker.log, worker.log[-3000:]
+        worker = ready(host.worker("alpha", "w1"))
+    host.ends(turn, end, 90)
+    assert len(host.calls(turn=turn)) == 1
+    if what != "pass":
+        forgotten(host)
+    assert worker.alive
