@@ -25,7 +25,7 @@
 #include "worker/worker.h"
 
 #define TICK_DUE_MAX 1024 /* queued turns claimed in one round */
-#define OUTPUT_KEPT_MAX (32 * 1024)
+#define OUTPUT_KEPT_MAX LIMIT_OUTPUT /* escaped, beside a result, it fits a report */
 #define TRUST_RELOAD_MS 1000
 #define TELL_LEASES_MS 200
 #define HOUSEKEEPING_MS 60000
