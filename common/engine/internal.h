@@ -51,6 +51,9 @@ struct part {
     struct log_reader *reader;
     int64_t reached;         /* how far the reader has come */
     struct mono_ms moved_at; /* when it last came further */
+    int64_t hidden_at;       /* monotonic ms: since when readers are given nothing; 0: not so */
+    int64_t note_at;         /* the newest note of the log's (log_batch), */
+    int64_t owner_at;        /* and of an owner, among what was read */
     struct feed feeds[LOG_INPUTS];
     bool held;
     bool heard;    /* its control topic was read to the end once: then handoffs are taken */
@@ -81,6 +84,9 @@ struct engine {
     size_t n_written;
 
     struct part parts[LOG_PARTITIONS_MAX];
+    /* What the committed offsets say of this partition is not believed, until an owner's note is
+     * there: its inputs are read again from what is not trimmed. */
+    bool reread[LOG_PARTITIONS_MAX];
     int64_t generation;
     int32_t moved[LOG_PARTITIONS_MAX];
 

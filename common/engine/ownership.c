@@ -27,6 +27,7 @@
 #define FENCE_TIMEOUT_MS 5000
 #define OWNER_NOTE_MAX 1024
 #define STALL_MS 2000 /* a transaction that is alive does not stay open so long */
+#define DOUBT_MS 500  /* nor so long as a rule */
 
 static void all_gone(struct engine *engine, bool lost, struct engine_event *ret_event)
 {
@@ -107,6 +108,12 @@ static struct part *first_in(struct engine *engine, enum part_state state, int32
 
 /* ---- an open transaction of a dead owner blocks the restore ---- */
 
+static bool is_owner_note(const struct log_record *record)
+{
+    return record->key_len == strlen(TURN_LOG_OWNER_KEY) &&
+           memcmp(record->key, TURN_LOG_OWNER_KEY, record->key_len) == 0;
+}
+
 /* The worker that the newest owner record of a partition names, committed or not. */
 static bool newest_owner(struct engine *engine, int32_t number, int64_t high, char *ret_worker,
                          size_t worker_size)
@@ -127,8 +134,7 @@ static bool newest_owner(struct engine *engine, int32_t number, int64_t high, ch
         for (size_t i = 0; i < batch.count; i++) {
             const struct log_record *record = &batch.records[i];
             struct json_doc *doc = NULL;
-            if (record->key_len != strlen(TURN_LOG_OWNER_KEY) || record->value == NULL ||
-                memcmp(record->key, TURN_LOG_OWNER_KEY, record->key_len) != 0 ||
+            if (!is_owner_note(record) || record->value == NULL ||
                 json_parse(record->value, record->value_len, OWNER_NOTE_MAX, 4, &doc, NULL) !=
                     BATON_OK) {
                 continue;
@@ -191,6 +197,10 @@ static baton_code learn_offsets(struct engine *engine, struct baton_error *err)
     }
     for (size_t i = 0; rc == BATON_OK && i < n; i++) {
         struct part *part = &engine->parts[numbers[i]];
+        if (engine->reread[numbers[i]]) {
+            diag_line(DIAG_warn, "engine.reads_again", D_TEXT("group", engine->spec.group),
+                      D_INT("partition", numbers[i]));
+        }
         for (int input = 0; rc == BATON_OK && input < LOG_INPUTS; input++) {
             int64_t low = 0;
             int64_t high = 0;
@@ -199,7 +209,8 @@ static baton_code learn_offsets(struct engine *engine, struct baton_error *err)
             /* Where the group has no offset, the low watermark stands for it and is sent. Never
              * below what is there: trimmed records are gone. Nor behind the end: that offset is of
              * a topic that was made again since, and what was taken from it is known. */
-            int64_t at = offsets[input][i] < low ? low : offsets[input][i];
+            int64_t at = offsets[input][i];
+            at = at < low || engine->reread[numbers[i]] ? low : at;
             if (rc == BATON_OK && at > high) {
                 diag_line(DIAG_warn, "engine.topic_begins_anew",
                           D_TEXT("topic", engine->spec.inputs[input]),
@@ -258,10 +269,20 @@ static void read_stalls(struct engine *engine, struct part *part, int32_t number
     part->moved_at = mono_now();
     diag_line(DIAG_warn, "engine.restore_waits", D_TEXT("topic", engine->spec.state),
               D_INT("partition", number), D_INT("at", part->reached), D_INT("end", part->high));
-    if (fence_owner(engine, number)) {
-        engine->renew = true;
-        ownership_start_over(engine);
-    }
+    engine->renew = fence_owner(engine, number) || engine->renew;
+    ownership_start_over(engine);
+}
+
+/*
+ * Something has hidden the partition's records for long, or somebody has dropped what lay open there and
+ * left a note, and no owner has read again since. A transaction may be committed elsewhere and not here
+ * then, its offsets, too: what they passed over is read again. Of a turn that is known nothing happens
+ * twice (rule 18).
+ */
+static void doubt_offsets(struct engine *engine, int32_t number)
+{
+    engine->reread[number] = true;
+    ownership_start_over(engine);
 }
 
 static baton_code read_on(struct engine *engine, struct part *part, int32_t number,
@@ -271,11 +292,30 @@ static baton_code read_on(struct engine *engine, struct part *part, int32_t numb
     baton_code rc = log_reader_next(part->reader, RESTORE_RECORDS, 20, batch, err);
     if (rc != BATON_OK) {
         part->moved_at = mono_now(); /* the log is away: nothing is known of its transactions */
+        part->hidden_at = 0;
         return rc;
     }
     if (batch->next_offset > part->reached) {
+        const bool stood = part->hidden_at != 0 && mono_now().v - part->hidden_at >= DOUBT_MS;
+        part->hidden_at = 0;
         part->reached = batch->next_offset;
         part->moved_at = mono_now();
+        if (stood && !engine->reread[number]) {
+            doubt_offsets(engine, number);
+            return BATON_OK;
+        }
+    } else if (part->hidden_at == 0) {
+        part->hidden_at = mono_now().v;
+    }
+    part->note_at = batch->noted > part->note_at ? batch->noted : part->note_at;
+    for (size_t i = 0; i < batch->count; i++) {
+        part->owner_at =
+            is_owner_note(&batch->records[i]) ? batch->records[i].offset : part->owner_at;
+    }
+    if (batch->next_offset >= part->high && part->note_at > part->owner_at &&
+        !engine->reread[number]) {
+        doubt_offsets(engine, number);
+        return BATON_OK;
     }
     if (batch->next_offset >= part->high) {
         log_reader_close(part->reader);
@@ -331,6 +371,7 @@ static baton_code commit_owner(struct engine *engine, struct baton_error *err)
         for (size_t p = 0; p < LOG_PARTITIONS_MAX; p++) {
             if (engine->parts[p].state == PART_read) {
                 engine->parts[p].state = PART_restored;
+                engine->reread[p] = false;
             }
         }
     }

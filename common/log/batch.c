@@ -110,6 +110,7 @@ bool batch_begin(struct log_batch *batch, const char *topic, int32_t partition)
         batch->memory = memory;
     }
     memory_reset(memory);
+    batch->noted = 0;
     batch->count = 0;
     batch->next_offset = 0;
     batch->at_end = false;

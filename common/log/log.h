@@ -67,7 +67,11 @@ struct log_batch {
     size_t count;
     int64_t next_offset; /* where reading goes on: behind the last record, or behind the end */
     bool at_end;         /* the partition had nothing more at this moment */
-    void *memory;        /* the driver's */
+    /* Behind the newest place at which the log has dropped or brought out records that lay open without
+     * a transaction; 0: none. What became of that transaction elsewhere is not known: committed offsets
+     * may be ahead of what this partition shows. Only a log of brokers can come to that. */
+    int64_t noted;
+    void *memory; /* the driver's */
 };
 void log_batch_free(struct log_batch *batch);
 

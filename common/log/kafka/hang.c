@@ -15,9 +15,12 @@
 #include "common/log/kafka/member.h"
 
 #include <string.h>
+#include <time.h>
 
 #define ASK_TIMEOUT_MS 2000
 #define END_TIMEOUT_MS 5000
+#define LOOKS 5 /* what stands still over so many looks hangs: transactions of the living do not */
+#define LOOK_PAUSE_NS 80000000
 
 bool hang_ask_ends(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int timeout_ms)
 {
@@ -50,7 +53,8 @@ static rd_kafka_topic_partition_list_t *open_partitions(struct kafka_log *log, r
                 rd_kafka_topic_partition_list_find(high, one->topic, one->partition);
             if (end != NULL && one->err == RD_KAFKA_RESP_ERR_NO_ERROR &&
                 end->offset > one->offset) {
-                rd_kafka_topic_partition_list_add(found, one->topic, one->partition);
+                rd_kafka_topic_partition_list_add(found, one->topic, one->partition)->offset =
+                    one->offset;
             }
         }
     }
@@ -122,11 +126,57 @@ bool hang_write(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, enum hang
     return good;
 }
 
+/* Takes out what has come further meanwhile: others were just writing there. */
+static void keep_still(rd_kafka_topic_partition_list_t *list,
+                       const rd_kafka_topic_partition_list_t *later)
+{
+    for (int i = list->cnt - 1; i >= 0; i--) {
+        const rd_kafka_topic_partition_t *one = &list->elems[i];
+        const rd_kafka_topic_partition_t *again =
+            rd_kafka_topic_partition_list_find(later, one->topic, one->partition);
+        if (again == NULL || again->offset != one->offset) {
+            (void)rd_kafka_topic_partition_list_del_by_idx(list, i);
+        }
+    }
+}
+
+/* The partitions in which something lies open and stays so. */
+static rd_kafka_topic_partition_list_t *hanging(struct kafka_log *log, rd_kafka_t *rk,
+                                                const char *const *topics, size_t n_topics)
+{
+    rd_kafka_topic_partition_list_t *list = open_partitions(log, rk, topics, n_topics);
+    for (int look = 0; list->cnt > 0 && look < LOOKS; look++) {
+        nanosleep(&(struct timespec){0, LOOK_PAUSE_NS}, NULL);
+        rd_kafka_topic_partition_list_t *later = open_partitions(log, rk, topics, n_topics);
+        keep_still(list, later);
+        rd_kafka_topic_partition_list_destroy(later);
+    }
+    return list;
+}
+
+/* Who restores the partition next must know of it, whoever that is: a note that stays. */
+static bool leave_note(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *list,
+                       const char *state)
+{
+    rd_kafka_topic_partition_list_t *own = rd_kafka_topic_partition_list_new(8);
+    for (int i = 0; i < list->cnt; i++) {
+        if (strcmp(list->elems[i].topic, state) == 0) {
+            rd_kafka_topic_partition_list_add(own, state, list->elems[i].partition);
+        }
+    }
+    const bool good = hang_write(rk, own, HANG_commit);
+    rd_kafka_topic_partition_list_destroy(own);
+    return good;
+}
+
 bool hang_end_records(struct kafka_log *log, rd_kafka_t *rk, const char *const *topics,
                       size_t n_topics, enum hang_end how)
 {
-    rd_kafka_topic_partition_list_t *list = open_partitions(log, rk, topics, n_topics);
-    const bool good = hang_write(rk, list, how);
+    rd_kafka_topic_partition_list_t *list = hanging(log, rk, topics, n_topics);
+    bool good = hang_write(rk, list, how);
+    if (good && how == HANG_abort && n_topics > 0) {
+        good = leave_note(rk, list, topics[0]);
+    }
     rd_kafka_topic_partition_list_destroy(list);
     return good;
 }

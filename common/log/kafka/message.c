@@ -38,6 +38,7 @@ static bool is_note(const rd_kafka_message_t *message)
 bool kafka_batch_add(struct log_batch *batch, const rd_kafka_message_t *message)
 {
     if (is_note(message)) {
+        batch->noted = message->offset + 1;
         return true;
     }
     struct buf buf = BUF_INIT;

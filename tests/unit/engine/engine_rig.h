@@ -56,7 +56,8 @@ static struct {
     int64_t generation;
     struct log_record *records; /* of the newest commit: borrowed, to be compared only */
     size_t n_records;
-    int refuse; /* so many commits are not sent and answered with verdict */
+    int64_t noted; /* 0: nothing */
+    int refuse;    /* so many commits are not sent and answered with verdict */
     enum log_verdict verdict;
     int unavailable; /* so many calls for offsets fail */
 } spy;
@@ -87,7 +88,20 @@ static baton_code spy_reader_open(struct log *log, const char *topic, int32_t pa
         assert_int_equal(isolation, LOG_READ_committed);
         spy_note('r');
     }
-    return spy.real->reader_open(log, topic, partition, from, isolation, ret_reader, err);
+    baton_code rc = spy.real->reader_open(log, topic, partition, from, isolation, ret_reader, err);
+    if (rc == BATON_OK && strcmp(topic, spy.state) == 0 && partition == 0) {
+        (*ret_reader)->ops = &spy.ops;
+    }
+    return rc;
+}
+
+/* The log has dropped something before spy.noted of partition 0. */
+static baton_code spy_reader_next(struct log_reader *reader, size_t max, int64_t timeout_ms,
+                                  struct log_batch *batch, struct baton_error *err)
+{
+    baton_code rc = spy.real->reader_next(reader, max, timeout_ms, batch, err);
+    batch->noted = batch->next_offset >= spy.noted ? spy.noted : 0;
+    return rc;
 }
 
 static baton_code spy_committed(struct log_member *member, const int32_t *partitions, size_t count,
@@ -187,6 +201,7 @@ static int rig_setup(void **state)
     spy.state = "state";
     spy.ops.watermarks = spy_watermarks;
     spy.ops.reader_open = spy_reader_open;
+    spy.ops.reader_next = spy_reader_next;
     spy.ops.member_open = spy_member_open;
     spy.ops.member_committed = spy_committed;
     spy.ops.member_seek = spy_seek;
