@@ -440,10 +440,10 @@ static void check_folders(struct doctor *d)
     }
 }
 
-static void check_disk(struct doctor *d)
+static void check_disk_of(struct doctor *d, const char *path)
 {
     struct statvfs fs;
-    if (statvfs(d->config->state_dir, &fs) != 0) {
+    if (statvfs(path, &fs) != 0) {
         return; /* told above */
     }
     long long free_bytes = (long long)fs.f_bavail * (long long)fs.f_frsize;
@@ -452,7 +452,18 @@ static void check_disk(struct doctor *d)
                                                   : LEVEL_ok;
     found(d, level, level == LEVEL_error ? BATON_E_disk_full : BATON_OK,
           level == LEVEL_ok ? "" : "free some space", "%lld MiB free for %s", free_bytes >> 20,
-          d->config->state_dir);
+          path);
+}
+
+static void check_disk(struct doctor *d)
+{
+    struct stat state;
+    struct stat log;
+    check_disk_of(d, d->config->state_dir);
+    if (d->config->log == LOG_KIND_local && stat(d->config->local_path, &log) == 0 &&
+        (stat(d->config->state_dir, &state) != 0 || state.st_dev != log.st_dev)) {
+        check_disk_of(d, d->config->local_path); /* another disk than the stores' */
+    }
 }
 
 static void check_clock(struct doctor *d)

@@ -4,11 +4,14 @@ cause is named by `services` and `doctor`, and once it is gone the work goes on 
 One table: what is written, and what is wrong with its topic. A dead letter without its right or too large for its
 topic, and topics that go under workers of Kafka, are in test_46_rights.py and test_47_field_b.py too.
 """
+import os
 import time
 
 import pytest
 
-from host import SLOW, wait_until
+import broker
+from host import SLOW, Host, wait_until
+from test_80_thousand import fill, small_disk  # noqa: F401 (a fixture)
 
 pytestmark = [pytest.mark.heavy, pytest.mark.seconds(200)]
 
@@ -88,3 +91,65 @@ def test_its_topic_is_missing(fresh, what):
     if what != "pass":
         forgotten(host)
     assert worker.alive
+
+
+# ---- disks that fill up, a broker that is gone ----
+
+def full(host, small_disk):
+    """An end and a dead letter wait for room, `doctor` names the disk, nothing runs twice, and both go on by themselves."""
+    steps = {"until": host.fake + "/go"}
+    host.plan(default=[steps], tasks={"t-bad": [dict(steps, **{"class": "bad_request"})]})
+    worker = ready(host.worker("alpha", "w1"))
+    good, bad = host.published("alpha", "owner", "t-good"), host.published("alpha", "owner", "t-bad")
+    host.called(2)
+    ballast = fill(small_disk)
+    open(host.fake + "/go", "w", encoding="ascii").close()
+    wait_until(lambda: any(one["code"] == "disk_full" and small_disk in one["text"] for one in findings(host)), 20,
+               lambda: f"doctor to name the disk: {findings(host)}\n{host.all_logs()}")
+    lines = len(worker.log.splitlines())
+    time.sleep(3 * SLOW)
+    assert worker.alive and len(worker.log.splitlines()) - lines < 20, f"a loop\n{worker.log[-3000:]}"
+    os.unlink(ballast)
+    host.ends(good, "completed", 40)
+    host.ends(bad, "parked", 40)
+    assert len(host.calls()) == 2 and len(host.letters()) == 1 and worker.alive
+
+
+def test_f04_the_disk_of_the_store_is_full(fresh, small_disk):  # noqa: F811
+    full(fresh.configure({"alpha": None}, state_dir=small_disk), small_disk)
+
+
+@pytest.mark.drivers("local")
+def test_f04_the_disk_of_the_log_is_full(fresh, small_disk):  # noqa: F811
+    full(fresh.configure({"alpha": None}, local={"path": small_disk + "/log/log.db"}), small_disk)
+
+
+@pytest.mark.drivers("kafka")
+def test_the_broker_is_gone(own_broker, tmp_path, monkeypatch):
+    """An end, a dead letter and a pass that fall into an outage: said by `doctor` and `services`, written when it is over."""
+    monkeypatch.setattr(broker, "shared", own_broker.start)
+    folder = tmp_path / "here"  # the broker's processes are not the host's
+    folder.mkdir()
+    host = Host(str(folder), "kafka").configure({"alpha": None, "beta": None}, roles=CHAIN, session="30s")
+    try:
+        go = {"until": host.fake + "/go"}
+        host.plan(default=[go], tasks={"t-bad": [dict(go, **{"class": "bad_request"})], "t-auth": [dict(go, **{"class": "auth"}), {}]})
+        worker = ready(host.worker("alpha", "w1"))
+        good, bad, passed = (host.published("alpha", "reviewer", task) for task in ("t-good", "t-bad", "t-auth"))
+        host.called(3)
+        own_broker.stop()
+        open(host.fake + "/go", "w", encoding="ascii").close()
+        assert any(one["check"] == "log" and one["code"] in ("broker_unavailable", "service_unavailable", "log_unavailable")
+                   for one in findings(host)), findings(host)
+        services = host.run("services", "--json")
+        assert services.status == 8 and host.brokers in services.out, services
+        assert worker.alive
+        own_broker.again()
+        ready(host.worker("beta", "w1"))
+        host.ends(good, "completed", 60)
+        host.ends(bad, "parked", 60)
+        host.ends(passed, "completed", 60)
+        assert sorted(call["attempt"] for call in host.calls()) == [1, 1, 1, 2] and len(host.letters()) == 1
+    finally:
+        own_broker.start()
+        host.finish()
