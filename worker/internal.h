@@ -24,12 +24,13 @@
 #include "worker/lease/lease.h"
 #include "worker/worker.h"
 
-#define TICK_DUE_MAX 1024 /* queued turns claimed in one round */
+#define TICK_DUE_MAX 1024            /* queued turns claimed in one round */
 #define OUTPUT_KEPT_MAX LIMIT_OUTPUT /* escaped, beside a result, it fits a report */
 #define TRUST_RELOAD_MS 1000
 #define TELL_LEASES_MS 200
 #define HOUSEKEEPING_MS 60000
 #define TOMBSTONE_AFTER_MS (14LL * 24 * 3600 * 1000)
+#define CHECKPOINT_AHEAD_MS (3600LL * 1000)
 #define CHECKPOINT_MAX_AGE_MS (7LL * 24 * 3600 * 1000) /* half a tombstone's life (rule 16) */
 
 /* ---- live.c: attempts that run here, or have run and are not settled ---- */

@@ -47,8 +47,9 @@ baton_code restore_begin(struct worker *w, const struct engine_event *event,
     if (rc != BATON_OK) {
         return rc;
     }
-    bool usable = next >= event->low && next <= event->high &&
-                  wall_now().v - at.v <= CHECKPOINT_MAX_AGE_MS && !w->undone[p];
+    const int64_t age_ms = wall_now().v - at.v; /* of the future: a clock was wrong, who knows */
+    bool usable = next >= event->low && next <= event->high && age_ms >= -CHECKPOINT_AHEAD_MS &&
+                  age_ms <= CHECKPOINT_MAX_AGE_MS && !w->undone[p];
     w->undone[p] = false;
     w->dropped[p] = !usable;
     if (!usable) {
