@@ -101,7 +101,7 @@ def test_a_store_of_the_future_is_not_believed(fresh, tmp_path):
         host.ends(turn, "completed")
     first.stop()
     again = ready(host.worker("alpha", "w1"))
-    assert len(again.events("store.image_dropped")) == 4, again.log[-3000:]
+    wait_until(lambda: len(again.events("store.image_dropped")) == 4, 20, lambda: f"every image to be dropped\n{again.log[-3000:]}")
     assert [host.published("alpha", "owner", f"t-{n}", "--key", f"k-{n}") for n in range(8)] == turns
     host.ends(host.published("alpha", "owner", "t-last"), "completed")
     assert len(host.calls()) == 9
