@@ -141,6 +141,8 @@ static void test_A04_churn(void **state)
             disturb(f, &actors[who], names[who], &seed);
         }
     }
+    f->wait_ms *=
+        3; /* on brokers each disturbance costs a session, a rebalance and a hidden partition */
     AWAIT(f, all_copied(f));
     for (int i = 0; i < COPIERS; i++) {
         actor_end(f, &actors[i], ACTOR_leave);
