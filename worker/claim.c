@@ -193,7 +193,8 @@ static void wait_for_time(struct worker *w, int32_t partition, struct turn_recor
 {
     turn_move(w, take_record, true, TURN_queued);
     take_record->not_before = not_before;
-    take_record->delay_ms = not_before.v - wall_now().v;
+    const int64_t delay = not_before.v - wall_now().v; /* a moment may have passed */
+    take_record->delay_ms = delay > 0 ? delay : 0;
     (void)attempt_begin(w, take_record, ATTEMPT_queued, w->service->profiles[0].name.s);
     (void)decide(w, partition, take_record, NULL);
 }

@@ -5,6 +5,8 @@ import pytest
 
 from host import ROLES, wait_until
 
+pytestmark = pytest.mark.heavy  # times in parts of a second
+
 DOWN = [{"class": "unavailable", "message": "503"}]
 QUICK = {"after": 5, "for": "1s", "probe": "300ms"}
 RETRY = {"first": "50ms", "factor": 1, "max": "100ms", "jitter": 0, "each_service": 3, "max_wait": "15m"}

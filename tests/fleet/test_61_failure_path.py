@@ -59,7 +59,7 @@ def forgotten(host, seconds=20):
                lambda: f"nothing to be blocked: {blocked(host)}, {findings(host)}\n{host.all_logs()}")
 
 
-@pytest.mark.few_on_kafka("what", "outcome", "claim")
+@pytest.mark.few_on_kafka("what", "outcome")
 @pytest.mark.parametrize("what", list(WRITTEN))
 def test_its_topic_is_missing(fresh, what):
     """The topic goes under a running worker: no loop, nothing is lost, `topics apply` and it goes on."""
@@ -81,7 +81,7 @@ def test_its_topic_is_missing(fresh, what):
     named(host, topic, "topic_missing")
     lines = len(worker.log.splitlines())
     time.sleep(3 * SLOW)
-    assert len(worker.log.splitlines()) - lines < 20, f"a loop\n{worker.log[-3000:]}"
+    assert len(worker.log.splitlines()) - lines < 100, f"a loop\n{worker.log[-3000:]}"
     host.run("topics", "apply").ok()
     if what == "claim" and not worker.alive:  # without its own log it may end, as it does not start: whoever keeps it starts it again
         assert worker.wait() == 8 and topic in worker.log, worker.log[-3000:]
@@ -108,7 +108,7 @@ def full(host, small_disk):
                lambda: f"doctor to name the disk: {findings(host)}\n{host.all_logs()}")
     lines = len(worker.log.splitlines())
     time.sleep(3 * SLOW)
-    assert worker.alive and len(worker.log.splitlines()) - lines < 20, f"a loop\n{worker.log[-3000:]}"
+    assert worker.alive and len(worker.log.splitlines()) - lines < 100, f"a loop\n{worker.log[-3000:]}"
     os.unlink(ballast)
     host.ends(good, "completed", 40)
     host.ends(bad, "parked", 40)
