@@ -417,8 +417,10 @@ baton_code operate_record(struct worker *w, const struct engine_event *event,
                           struct baton_error *err)
 {
     baton_code rc = BATON_OK;
+    const bool renewal = event->receipt->code == BATON_OK &&
+                         event->receipt->control->kind == CONTROL_renew; /* nobody is answered */
 
-    if (!can_tell(w) || !can_bury(w)) {
+    if (!renewal && (!can_tell(w) || !can_bury(w))) {
         return BATON_OK; /* answers or rejections cannot be written now: given again */
     }
     if (event->receipt->code == BATON_E_unknown_key) {

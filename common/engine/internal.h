@@ -56,7 +56,6 @@ struct part {
     int64_t owner_at;        /* and of an owner, among what was read */
     struct feed feeds[LOG_INPUTS];
     bool held;
-    struct mono_ms owned_since;
     bool heard;    /* its control topic was read to the end once: then handoffs are taken */
     bool in_batch; /* the batch writes its state, or moves its offsets */
 };

@@ -15,6 +15,7 @@
 #include "common/base/check.h"
 #include "common/base/fault.h"
 #include "common/base/jsonw.h"
+#include "common/base/word.h"
 #include "common/record/json.h"
 #include "common/record/turn_record.h"
 
@@ -27,8 +28,7 @@
 #define FENCE_TIMEOUT_MS 5000
 #define OWNER_NOTE_MAX 1024
 #define STALL_MS 2000 /* a transaction that is alive does not stay open so long */
-#define HEAR_MS 5000
-#define DOUBT_MS 500 /* nor so long as a rule */
+#define DOUBT_MS 500  /* nor so long as a rule */
 
 static void all_gone(struct engine *engine, bool lost, struct engine_event *ret_event)
 {
@@ -47,19 +47,6 @@ static void all_gone(struct engine *engine, bool lost, struct engine_event *ret_
     ret_event->lost = lost;
 }
 
-/* A control topic that does not come to its end holds the handoffs of its partition back only so long. */
-static void hear_no_longer(struct engine *engine)
-{
-    const int64_t before = mono_now().v - HEAR_MS;
-    for (size_t p = 0; p < LOG_PARTITIONS_MAX; p++) {
-        struct part *part = &engine->parts[p];
-        if (part->state == PART_owned && !part->heard && part->owned_since.v < before) {
-            part->heard = true;
-            engine->work = true;
-        }
-    }
-}
-
 /* Keeps the membership alive and takes in what the group says. */
 baton_code ownership_poll(struct engine *engine, struct engine_event *ret_event, bool *ret_given,
                           struct baton_error *err)
@@ -71,7 +58,6 @@ baton_code ownership_poll(struct engine *engine, struct engine_event *ret_event,
         return rc;
     }
     atomic_store(&engine->polled_at, mono_now().v);
-    hear_no_longer(engine);
     switch (event.kind) {
     case LOG_EVENT_none:
         break;
@@ -125,8 +111,7 @@ static struct part *first_in(struct engine *engine, enum part_state state, int32
 
 static bool is_owner_note(const struct log_record *record)
 {
-    return record->key_len == strlen(TURN_LOG_OWNER_KEY) &&
-           memcmp(record->key, TURN_LOG_OWNER_KEY, record->key_len) == 0;
+    return word_is(TURN_LOG_OWNER_KEY, record->key, record->key_len);
 }
 
 /* The worker that the newest owner record of a partition names, committed or not. */
@@ -404,7 +389,6 @@ static baton_code give_assigned(struct engine *engine, struct part *part, int32_
         }
     }
     part->state = PART_owned;
-    part->owned_since = mono_now();
     engine->event_part = number;
     engine->work = true;
     ret_event->kind = ENGINE_assigned;

@@ -10,6 +10,7 @@ import time
 import pytest
 
 import broker
+import proof
 from host import SLOW, Host, wait_until
 from test_80_thousand import fill, small_disk  # noqa: F401 (a fixture)
 
@@ -91,6 +92,31 @@ def test_its_topic_is_missing(fresh, what):
     if what != "pass":
         forgotten(host)
     assert worker.alive
+
+
+def test_a_renewal_waits_for_no_other_topic(fresh):
+    """L-33, R-13: nobody is answered, nothing is buried: it is taken though dead letters cannot be written, and what lies
+    behind it goes on."""
+    host = fresh.configure({"alpha": None})
+    topic = host.topic("dlq")
+    ready(host.worker("alpha", "w1"))
+    host.plan(tasks={"t-bad": [{"class": "bad_request", "until": host.fake + "/go"}]})
+    turn = host.published("alpha", "reviewer", "t-bad")
+    host.called(1, turn=turn)
+    boot = next(one for one in host.log.records(host.topic("turns")) if one.key == turn.encode()).json()["lease"]["boot"]
+    host.log.drop(topic)
+    wait_until(lambda: topic not in host.log.topics(), what="the topic to be gone")
+    open(host.fake + "/go", "w", encoding="ascii").close()
+    named(host, topic, "topic_missing")
+    control = host.topic("control")
+    host.log.append(proof.control(host.prefix, host.fleet, host.key("alpha"), "alpha", "renew", turn, attempt=1, boot=boot, seq=1))
+
+    def taken():
+        done = host.log.committed(f"{host.prefix}.worker.alpha", control)
+        return all(done.get(part, 0) >= end for part, (_, end) in host.log.ends(control).items())
+
+    wait_until(taken, 15, lambda: f"the renewal to be taken\n{host.all_logs()}")
+    assert topic not in host.log.topics() and host.state(turn) == "running"
 
 
 # ---- disks that fill up, a broker that is gone ----

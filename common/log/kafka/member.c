@@ -432,7 +432,6 @@ baton_code kafka_member_poll(struct log_member *base, struct log_event *ret_even
         confirm_idle(member);
     }
     kafka_pool_tidy(member->log);
-    queues_watch(member);
     baton_code rc = hear(member, err);
     if (rc != BATON_OK || member->n_events == 0) {
         return rc;

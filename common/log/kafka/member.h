@@ -35,8 +35,6 @@ struct kafka_queue {
     int64_t started;         /* where the client began, if nothing was taken since; else NONE */
     bool going; /* `next` or its end has come once: what the client held is behind us */
     bool at_end;
-    int64_t told_end; /* behind `next`, nothing before it: asked once more; 0: not so */
-    int64_t dry_at;   /* monotonic ms: nothing comes though there is more; 0: not so */
 };
 
 /* What became of a record that was produced. */
@@ -149,8 +147,6 @@ void member_ring(struct kafka_member *member);
 /* Takes the partition's queue off the main one; before rd_kafka_assign. */
 void queue_open(struct kafka_member *member, int input, int32_t partition);
 void queues_close(struct kafka_member *member);
-/* Asks again where nothing comes of what is known to be there: a seek beside a fetch can lose it. */
-void queues_watch(struct kafka_member *member);
 
 /* ---- deliveries.c ---- */
 /* Room for n records, none of them sent; deliveries of before are not counted any more. False: no

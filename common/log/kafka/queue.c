@@ -2,7 +2,7 @@
  * A partition's own queue: taken off the consumer's main queue, sought, and read only when there is
  * capacity. That is the back-pressure; pause and resume are not used (KAFKA.md 2.1, 6.7).
  *
- * In: rebalance.c (opening, closing), log.c (seek, fetch), member.c (watching)
+ * In: rebalance.c (opening, closing), log.c (seek, fetch)
  */
 #include "common/log/kafka/member.h"
 
@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #define SEEK_TIMEOUT_MS 1000
-#define DRY_MS 3000
 
 void queue_open(struct kafka_member *member, int input, int32_t partition)
 {
@@ -29,7 +28,6 @@ void queue_open(struct kafka_member *member, int input, int32_t partition)
     rd_kafka_queue_io_event_enable(own->queue, member->fd, &one, sizeof(one));
     own->next = LOG_OFFSET_NONE;
     own->started = LOG_OFFSET_NONE;
-    own->told_end = 0;
     own->going = false;
     own->at_end = false;
 }
@@ -76,9 +74,6 @@ baton_code kafka_member_seek(struct log_member *base, int input, int32_t partiti
                           "partition %d of %s is not assigned to %s any more", partition,
                           member->spec.inputs[input], member->spec.worker);
     }
-    if (own->next == offset) {
-        return BATON_OK; /* what the client has goes on there; a seek can lose it (2.0.2) */
-    }
     /* The client begins at the committed offset by itself. */
     if (own->started != LOG_OFFSET_NONE && own->started == offset) {
         own->next = offset;
@@ -87,44 +82,11 @@ baton_code kafka_member_seek(struct log_member *base, int input, int32_t partiti
     baton_code rc = seek_client(member, input, partition, offset, err);
     if (rc == BATON_OK) {
         own->next = offset;
-        own->told_end = 0;
         own->going = false;
         own->at_end = false;
         own->started = LOG_OFFSET_NONE;
     }
     return rc;
-}
-
-static bool is_dry(struct kafka_member *member, int input, int32_t partition)
-{
-    const struct kafka_queue *own = &member->queues[input][partition];
-    int64_t low = 0;
-    int64_t high = 0;
-    return own->queue != NULL && own->next != LOG_OFFSET_NONE &&
-           rd_kafka_get_watermark_offsets(member->consumer, member->spec.inputs[input], partition,
-                                          &low, &high) == RD_KAFKA_RESP_ERR_NO_ERROR &&
-           own->next < high && rd_kafka_queue_length(own->queue) == 0;
-}
-
-void queues_watch(struct kafka_member *member)
-{
-    const int64_t now = mono_now().v;
-    for (int input = 0; input < LOG_INPUTS; input++) {
-        for (int32_t p = 0; p < LOG_PARTITIONS_MAX; p++) {
-            struct kafka_queue *own = &member->queues[input][p];
-            if (member->place != PLACE_assigned || !is_dry(member, input, p)) {
-                own->dry_at = 0;
-            } else if (own->dry_at == 0) {
-                own->dry_at = now;
-            } else if (now - own->dry_at >= DRY_MS) {
-                own->dry_at = now; /* an open transaction may hide it: no news */
-                diag_line(DIAG_debug, "kafka.asks_again",
-                          D_TEXT("topic", member->spec.inputs[input]), D_INT("partition", p),
-                          D_INT("offset", own->next));
-                (void)seek_client(member, input, p, own->next, NULL);
-            }
-        }
-    }
 }
 
 /*
@@ -149,12 +111,7 @@ static bool take(struct kafka_member *member, int input, struct kafka_queue *own
                  rd_kafka_message_t *message, struct log_batch *batch)
 {
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-        if (!own->going && message->offset > own->next && own->told_end != message->offset) {
-            /* Of markers alone, or of before a seek, and then there is more: it is asked once more. */
-            own->told_end = message->offset;
-            (void)seek_client(member, input, message->partition, own->next, NULL);
-        } else if (expected(member, input, own, message)) {
-            own->told_end = 0;
+        if (expected(member, input, own, message)) {
             own->next = message->offset;
             own->at_end = true;
         }
