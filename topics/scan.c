@@ -1,6 +1,8 @@
 /* Reads partitions for turn_log, letters and service_view. */
 #include "topics/scan.h"
 
+#include "common/base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,16 +99,6 @@ struct newest_scan {
     void *arg;
 };
 
-static uint64_t hash_of(const struct log_record *record)
-{
-    uint64_t hash = 14695981039346656037ULL; /* FNV-1a */
-    const unsigned char *key = record->key;
-    for (size_t i = 0; i < record->key_len; i++) {
-        hash = (hash ^ key[i]) * 1099511628211ULL;
-    }
-    return hash;
-}
-
 static size_t slot_of(const struct newest *map, uint64_t hash)
 {
     size_t slot = (size_t)(hash ^ hash >> 32) & (map->cap - 1);
@@ -146,7 +138,7 @@ static bool note_newest(void *arg, const struct log_record *record)
     if (map->count * 10 >= map->cap * 7 && !grow(map)) {
         return false;
     }
-    uint64_t hash = hash_of(record);
+    uint64_t hash = hash_bytes(HASH_START, record->key, record->key_len);
     size_t slot = slot_of(map, hash);
     map->count += map->offsets[slot] == 0 ? 1 : 0;
     map->hashes[slot] = hash;
@@ -161,7 +153,7 @@ static bool give_newest(void *arg, const struct log_record *record)
         return true;
     }
     if (scan->map.cap > 0) {
-        size_t slot = slot_of(&scan->map, hash_of(record));
+        size_t slot = slot_of(&scan->map, hash_bytes(HASH_START, record->key, record->key_len));
         if (scan->map.offsets[slot] != record->offset + 1) {
             return true;
         }

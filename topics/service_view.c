@@ -3,6 +3,7 @@
 #include "topics/service_view.h"
 
 #include "common/base/clock.h"
+#include "common/base/word.h"
 #include "common/record/json.h"
 #include "common/record/turn_record.h"
 #include "topics/catalogue.h"
@@ -129,8 +130,7 @@ static bool count_turn(void *arg, const struct log_record *record)
     struct count *count = arg;
     struct service_view *view = count->view;
     struct turn_record turn;
-    if (record->key_len == strlen(PAUSE_KEY) &&
-        memcmp(record->key, PAUSE_KEY, record->key_len) == 0) {
+    if (word_is(PAUSE_KEY, record->key, record->key_len)) {
         view->paused += is_pause(record) ? 1 : 0;
         return true;
     }

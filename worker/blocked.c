@@ -8,19 +8,16 @@
  */
 #include "worker/internal.h"
 
+#include "common/base/hash.h"
 #include "common/record/blocked_note.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* FNV-1a; 0 stands for no note. */
+/* 0 stands for no note. */
 static uint64_t mark_of(const char *bytes, size_t len)
 {
-    uint64_t mark = 14695981039346656037U;
-    for (size_t i = 0; i < len; i++) {
-        mark = (mark ^ (unsigned char)bytes[i]) * 1099511628211U;
-    }
-    return len == 0 ? 0 : mark | 1;
+    return len == 0 ? 0 : hash_bytes(HASH_START, bytes, len) | 1;
 }
 
 baton_code blocked_restore(struct worker *w, int32_t partition, struct baton_error *err)

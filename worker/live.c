@@ -6,6 +6,7 @@
 #include "worker/internal.h"
 
 #include "common/base/check.h"
+#include "common/base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,11 +69,8 @@ struct live *lives_find(const struct lives *lives, const char *turn_id)
 /* One number for a turn and its attempt; 0 is none. */
 static uint64_t start_of(const char *turn_id, int attempt)
 {
-    uint64_t hash = 14695981039346656037u;
-    for (; *turn_id != '\0'; turn_id++) {
-        hash = (hash ^ (unsigned char)*turn_id) * 1099511628211u;
-    }
-    hash = (hash ^ (uint64_t)attempt) * 1099511628211u;
+    uint64_t hash = hash_bytes(HASH_START, turn_id, strlen(turn_id));
+    hash = hash_bytes(hash, &attempt, sizeof(attempt));
     return hash != 0 ? hash : 1;
 }
 

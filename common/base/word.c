@@ -13,6 +13,11 @@ int word_find(const char *const *words, size_t count, const char *text, size_t t
     return -1;
 }
 
+bool word_is(const char *word, const void *bytes, size_t len)
+{
+    return bytes != NULL && len == strlen(word) && memcmp(bytes, word, len) == 0;
+}
+
 bool word_in_list(const char *list, const char *word)
 {
     size_t len = strlen(word);

@@ -4,6 +4,7 @@
 
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
+#include "common/base/word.h"
 #include "common/record/json.h"
 
 #include <string.h>
@@ -12,8 +13,7 @@
 
 bool blocked_note_is_key(const void *key, size_t key_len)
 {
-    return key != NULL && key_len == strlen(BLOCKED_NOTE_KEY) &&
-           memcmp(key, BLOCKED_NOTE_KEY, key_len) == 0;
+    return word_is(BLOCKED_NOTE_KEY, key, key_len);
 }
 
 void blocked_note_encode(const struct blocked_note *note, struct buf *value)
@@ -37,28 +37,21 @@ void blocked_note_encode(const struct blocked_note *note, struct buf *value)
     jsonw_end(&w);
 }
 
-static const char *text_of(const struct json_value *object, const char *name, size_t *ret_len)
-{
-    const struct json_value *value = json_member(object, name);
-    *ret_len = 0;
-    return value != NULL && json_kind(value) == JSON_text ? json_text(value, ret_len) : "";
-}
-
 static bool read_target(const struct json_value *value, struct blocked_target *ret_target)
 {
     size_t n;
     if (json_kind(value) != JSON_object) {
         return false;
     }
-    const char *text = text_of(value, "topic", &n);
+    const char *text = json_member_text(value, "topic", &n);
     if (n == 0 || n >= sizeof(ret_target->topic)) {
         return false;
     }
     memcpy(ret_target->topic, text, n + 1);
-    if (!baton_code_parse(text_of(value, "code", &n), &ret_target->code)) {
+    if (!baton_code_parse(json_member_text(value, "code", &n), &ret_target->code)) {
         return false;
     }
-    text = text_of(value, "since", &n);
+    text = json_member_text(value, "since", &n);
     return wall_parse(text, n, &ret_target->since);
 }
 
@@ -68,12 +61,12 @@ static bool read_note(const struct json_value *root, struct blocked_note *note)
     if (json_kind(root) != JSON_object) {
         return false;
     }
-    const char *text = text_of(root, "worker", &n);
+    const char *text = json_member_text(root, "worker", &n);
     if (!plain_id_valid(text, n)) {
         return false;
     }
     note->worker = plain_id_of(text);
-    text = text_of(root, "boot", &n);
+    text = json_member_text(root, "boot", &n);
     if (!hex_valid(text, n, sizeof(note->boot.s) - 1)) {
         return false;
     }

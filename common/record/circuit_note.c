@@ -3,6 +3,7 @@
 
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
+#include "common/base/word.h"
 #include "common/record/json.h"
 
 #include <string.h>
@@ -11,8 +12,7 @@
 
 bool circuit_note_is_key(const void *key, size_t key_len)
 {
-    return key != NULL && key_len == strlen(CIRCUIT_NOTE_KEY) &&
-           memcmp(key, CIRCUIT_NOTE_KEY, key_len) == 0;
+    return word_is(CIRCUIT_NOTE_KEY, key, key_len);
 }
 
 void circuit_note_encode(const struct circuit_note *note, struct buf *value)
@@ -28,13 +28,6 @@ void circuit_note_encode(const struct circuit_note *note, struct buf *value)
     jsonw_end(&w);
 }
 
-static const char *text_of(const struct json_value *root, const char *name, size_t *ret_len)
-{
-    const struct json_value *value = json_member(root, name);
-    *ret_len = 0;
-    return value != NULL && json_kind(value) == JSON_text ? json_text(value, ret_len) : "";
-}
-
 bool circuit_note_parse(const void *bytes, size_t len, struct circuit_note *ret_note)
 {
     struct circuit_note note = {.state = CIRCUIT_closed};
@@ -46,19 +39,19 @@ bool circuit_note_parse(const void *bytes, size_t len, struct circuit_note *ret_
         json_parse(bytes, len, NOTE_BYTES_MAX, LIMIT_JSON_DEPTH, &doc, NULL) == BATON_OK) {
         const struct json_value *root = json_root(doc);
         if (json_kind(root) == JSON_object) {
-            const char *text = text_of(root, "state", &n);
+            const char *text = json_member_text(root, "state", &n);
             read = circuit_state_parse(text, n, &note.state) && note.state != CIRCUIT_closed;
-            text = text_of(root, "class", &n);
+            text = json_member_text(root, "class", &n);
             read = read && failure_parse(text, n, &note.class);
-            text = text_of(root, "worker", &n);
+            text = json_member_text(root, "worker", &n);
             read = read && plain_id_valid(text, n);
             note.worker = plain_id_of(read ? text : "");
-            text = text_of(root, "boot", &n);
+            text = json_member_text(root, "boot", &n);
             read = read && hex_valid(text, n, sizeof(note.boot.s) - 1);
             if (read) {
                 memcpy(note.boot.s, text, n + 1);
             }
-            text = text_of(root, "since", &n);
+            text = json_member_text(root, "since", &n);
             read = read && wall_parse(text, n, &note.since);
         }
         json_free(doc);

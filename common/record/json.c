@@ -126,6 +126,13 @@ const struct json_value *json_member(const struct json_value *object, const char
     return NULL;
 }
 
+const char *json_member_text(const struct json_value *object, const char *name, size_t *ret_len)
+{
+    const struct json_value *value = json_member(object, name);
+    *ret_len = 0;
+    return value != NULL && json_kind(value) == JSON_text ? json_text(value, ret_len) : "";
+}
+
 const struct json_value *json_first(const struct json_value *container)
 {
     BATON_PRE(json_kind(container) == JSON_object || json_kind(container) == JSON_array);

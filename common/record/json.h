@@ -47,6 +47,8 @@ int64_t json_int(const struct json_value *value);
 bool json_bool(const struct json_value *value);
 /* Member by its exact name, or NULL; value must be an object. */
 const struct json_value *json_member(const struct json_value *object, const char *name);
+/* The text of a member, or "" with length 0 where it is missing or none. */
+const char *json_member_text(const struct json_value *object, const char *name, size_t *ret_len);
 /* Iteration over an array or object: first, next; name of a member of an object. */
 const struct json_value *json_first(const struct json_value *container);
 const struct json_value *json_next(const struct json_value *value);

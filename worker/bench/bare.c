@@ -39,15 +39,6 @@ struct floor {
     char outcome[OUTCOME_BYTES];
 };
 
-static struct turn_id id_of(int64_t number)
-{
-    const struct digest digest = digest_of(&number, sizeof(number));
-    char hex[2 * DIGEST_LEN + 1];
-    hex_encode(digest.b, DIGEST_LEN, hex);
-    hex[32] = '\0';
-    return turn_id_of(hex);
-}
-
 static bool make_record(struct floor *at, struct turn_record *record, enum turn_state state,
                         struct buf *bytes)
 {
@@ -57,7 +48,7 @@ static bool make_record(struct floor *at, struct turn_record *record, enum turn_
     if (attempt == NULL || record->handoff == NULL) {
         return false;
     }
-    record->id = id_of(0);
+    record->id = bench_turn_id(0);
     record->origin = plain_id_of("publisher");
     record->service = service_id_of(BENCH_SERVICE);
     record->role = ROLE_owner;
@@ -175,7 +166,7 @@ static baton_code run(struct floor *at, int64_t turns, struct baton_error *err)
         n[1] = n[0];
         n[0] = turns - done < BATCH ? (size_t)(turns - done) : BATCH;
         for (size_t i = 0; i < n[0]; i++) {
-            at->ids[0][i] = id_of(done++);
+            at->ids[0][i] = bench_turn_id(done++);
         }
         if ((rc = store_round(at, n[2], n[1], err)) == BATON_OK) {
             rc = log_round(at, n[0], n[1], err);

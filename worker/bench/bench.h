@@ -209,6 +209,9 @@ struct command; /* common/base/command.h */
 void bench_print_crashes(struct command *cmd, const struct bench_figures *list, size_t count);
 void bench_print_restore(struct command *cmd, const struct bench_figures *figures);
 
+/* Of turns that nobody has signed: each number another. */
+struct turn_id bench_turn_id(int64_t number);
+
 /* Sorts, and gives the value below which share of them lie. count > 0. */
 int64_t bench_quantile(int64_t *values, size_t count, double share);
 

@@ -33,15 +33,6 @@ struct fill {
     struct log_record records[FILL_AT_ONCE];
 };
 
-static struct turn_id id_of(int64_t number)
-{
-    const struct digest digest = digest_of(&number, sizeof(number));
-    char hex[2 * DIGEST_LEN + 1];
-    hex_encode(digest.b, DIGEST_LEN, hex);
-    hex[32] = '\0';
-    return turn_id_of(hex);
-}
-
 static baton_code fill_open(const struct bench_set *set, struct fill *fill, struct baton_error *err)
 {
     turn_record_init(&fill->ended);
@@ -91,7 +82,7 @@ static baton_code fill_some(struct fill *fill, int64_t from, size_t count, struc
     for (size_t i = 0; i < count; i++) {
         char task[32];
         snprintf(task, sizeof(task), "ended-%lld", (long long)from + (long long)i);
-        fill->ids[i] = id_of(from + (int64_t)i);
+        fill->ids[i] = bench_turn_id(from + (int64_t)i);
         fill->ended.id = fill->ids[i];
         fill->ended.task_id = task_id_of(task);
         buf_clear(&fill->bytes[i]);

@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "common/record/headers.h"
 #include "common/record/keys.h"
+#include "common/record/signer.h"
 #include "common/record/turn.h"
 #include "producer/identity.h"
 #include "topics/catalogue.h"
@@ -31,6 +32,15 @@ const char *bench_kind_word(enum bench_kind kind)
 {
     static const char *const words[BENCH_KIND_COUNT] = {"callback", "child"};
     return words[kind];
+}
+
+struct turn_id bench_turn_id(int64_t number)
+{
+    const struct digest digest = digest_of(&number, sizeof(number));
+    char hex[2 * DIGEST_LEN + 1];
+    hex_encode(digest.b, DIGEST_LEN, hex);
+    hex[32] = '\0';
+    return turn_id_of(hex);
 }
 
 int64_t bench_quantile(int64_t *values, size_t count, double share)

@@ -2,8 +2,8 @@
  * The owner's side of a lease: attempts of its turns that other workers (or the last boot) hold.
  *
  * Without a renewal an attempt has a grace (none, if the log knows that its worker died), with each
- * renewal a lease from then. Before one is declared lost the control topic is read to its high watermark as it was when the time ran out
- * (protocol rule 25).
+ * renewal a lease from then. Before one is declared lost the control topic is read to its high
+ * watermark as it was when the time ran out (protocol rule 25).
  *
  * In: worker/restore.c, worker/operate.c, worker/round.c  Out: worker/settle.c
  */

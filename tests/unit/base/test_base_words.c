@@ -4,8 +4,10 @@
 #include "common/base/backoff.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/hash.h"
 #include "common/base/id.h"
 #include "common/base/quantity.h"
+#include "common/base/word.h"
 
 static void r23_ids_have_one_grammar(void **state)
 {
@@ -238,6 +240,23 @@ static void backoff_is_never_below_retry_after(void **state)
     assert_int_equal(backoff_delay_ms(&none, INT32_MAX, 0), 0);
 }
 
+static void a_hash_goes_on_where_it_was(void **state)
+{
+    (void)state;
+    assert_int_equal(hash_bytes(HASH_START, NULL, 0), HASH_START);
+    assert_int_equal(hash_bytes(HASH_START, "a", 1), 0xaf63dc4c8601ec8cU); /* FNV-1a, 64 bits */
+    assert_int_equal(hash_bytes(hash_bytes(HASH_START, "foo", 3), "bar", 3), 0x85944171f73967e8U);
+}
+
+static void a_word_is_all_of_its_bytes(void **state)
+{
+    (void)state;
+    assert_true(word_is("~owner", "~owner and more", 6));
+    assert_false(word_is("~owner", "~owners", 7));
+    assert_false(word_is("~owner", "~own", 4));
+    assert_false(word_is("~owner", NULL, 6));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +271,8 @@ int main(void)
         cmocka_unit_test(numbers),
         cmocka_unit_test(backoff_grows_is_capped_and_has_jitter),
         cmocka_unit_test(backoff_is_never_below_retry_after),
+        cmocka_unit_test(a_hash_goes_on_where_it_was),
+        cmocka_unit_test(a_word_is_all_of_its_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
