@@ -186,6 +186,7 @@ def test_x33_yaml_is_refused_with_line_and_column(fresh, fault):
 
 
 @pytest.mark.drivers("local")
+@pytest.mark.alone
 def test_x33_alias_bomb_is_refused_at_once(fresh):
     path = os.path.join(fresh.dir, "bomb.yaml")
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"] + [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
@@ -288,6 +289,7 @@ def test_a_command_on_a_full_or_closed_output_says_so(host):
     assert done.returncode != 0, done
 
 
+@pytest.mark.alone
 def test_l70_interrupt_during_a_wait_ends_at_once(host):
     """L-70: SIGINT during any wait exits within a second."""
     import signal

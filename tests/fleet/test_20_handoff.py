@@ -215,6 +215,7 @@ def test_offsets_pass_what_is_taken_and_the_owner_trims(host):
         assert committed.get(partition, 0) == end, (partition, committed, end)
 
 
+@pytest.mark.alone
 def test_a_start_to_the_first_turn_is_quick(host):
     turn = host.published()
     started = time.time()

@@ -335,6 +335,7 @@ def test_a_place_is_where_the_turn_works_when_it_is_allowed(host):
     assert not host.calls() or host.calls()[0]["cwd"] != "/etc"
 
 
+@pytest.mark.alone
 def test_max_load_of_output_lines_while_slow(host):
     """Progress of a long attempt does not hold up another one."""
     host.plan(tasks={"t-slow": [{"sleep": 2, "stdout": "x\n" * 1000}]})

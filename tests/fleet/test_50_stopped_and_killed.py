@@ -57,6 +57,7 @@ def test_two_stops_at_once_end_it_the_same_way(host):
 
 
 @pytest.mark.core
+@pytest.mark.alone
 def test_e07_killed_and_started_with_the_same_id(host):
     """E01, E07, E09: kill -9 in the middle of a turn; the same id takes over at once; attempt n is lost, n+1 runs."""
     host.plan(default=[{"hang": True}, {}])
@@ -292,6 +293,7 @@ def test_the_log_forgets_nothing_when_every_store_is_lost(host):
 
 
 @pytest.mark.heavy
+@pytest.mark.alone
 def test_an_idle_worker_costs_next_to_nothing(host):
     """Below 16 MiB and half a per cent of a processor, also with members of other services beside it."""
     worker = host.worker("alpha", "w1")

@@ -57,6 +57,7 @@ def test_a04_a16_turns_outlast_what_moves(fresh):
 
 
 @pytest.mark.core
+@pytest.mark.alone
 def test_a16_a_long_turn_of_a_stopped_worker_holds_up_nothing(fresh):
     """A clean stop: after a session the partitions are another worker's, where what waits starts; the long turn ends once."""
     host = fresh.configure({"alpha": fresh.service(parallel=1, deadline="100s", grace="60s")}, session="1500ms", heartbeat="300ms", partitions=4)

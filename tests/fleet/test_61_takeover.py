@@ -23,6 +23,7 @@ def attempts(host, turn):
 
 
 @pytest.mark.drivers("local")
+@pytest.mark.alone
 def test_e03_on_the_local_log_a_death_is_known_at_once(host):
     """E03: ten turns run when their worker is killed; none waits for a grace, since their worker is known to be dead."""
     host.plan(default=[{"hang": True}, {}])

@@ -65,6 +65,7 @@ def test_d17_e21_a_repeat_neither_drops_a_retry_nor_is_one(fresh):
     assert len(host.calls()) == 3 and not host.letters()
 
 
+@pytest.mark.alone
 def test_e18_a_publishers_clock_delays_nothing(host):
     """E18: clocks that are minutes, an hour or days off: executed at once."""
     signer = host.key(host.identity)
