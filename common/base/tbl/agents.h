@@ -1,0 +1,17 @@
+/*
+ * Agent programs that executors of kind agent run: one row for each, and one file worker/agent/<word>.c.
+ * AGENT(word)
+ */
+#ifndef BATON_BASE_TBL_AGENTS_H
+#define BATON_BASE_TBL_AGENTS_H
+
+#define AGENTS(AGENT)                                                                              \
+    AGENT(claude)                                                                                  \
+    AGENT(codex)                                                                                   \
+    AGENT(gemini)
+
+/* All words with single spaces between. */
+#define AGENT_SPACED(word) " " #word
+#define AGENT_WORDS (AGENTS(AGENT_SPACED) + 1)
+
+#endif

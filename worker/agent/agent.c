@@ -1,0 +1,285 @@
+/*
+ * Agent programs: the list of them, reading their lines, and what their ends mean.
+ * In: worker/executor/run_agent.c. Out: claude.c, codex.c, gemini.c, verdict.c, class.c
+ */
+#include "worker/agent/agent.h"
+
+#include "common/base/check.h"
+#include "common/base/jsonw.h"
+#include "common/base/limits.h"
+#include "common/base/tbl/agents.h"
+#include "common/base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AGENT_DECLARED(word) extern const struct agent_program agent_##word;
+AGENTS(AGENT_DECLARED)
+#undef AGENT_DECLARED
+
+#define AGENT_ROW(word) &agent_##word,
+static const struct agent_program *const programs[] = {AGENTS(AGENT_ROW)};
+#undef AGENT_ROW
+
+const struct agent_program *agent_find(const char *word)
+{
+    for (size_t i = 0; i < COUNT_OF(programs); i++) {
+        if (strcmp(programs[i]->word, word) == 0) {
+            return programs[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- words ---- */
+
+void agent_words_add(struct agent_words *words, const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+    if (words->count == words->cap) {
+        size_t cap = words->cap == 0 ? 16 : words->cap * 2;
+        char **grown = realloc(words->list, cap * sizeof(*grown));
+        if (grown == NULL) {
+            words->broken = true;
+            return;
+        }
+        words->list = grown;
+        words->cap = cap;
+    }
+    va_start(args, format);
+    int n = vasprintf(&text, format, args);
+    va_end(args);
+    if (n < 0) {
+        words->broken = true;
+        return;
+    }
+    words->list[words->count++] = text;
+}
+
+void agent_words_done(struct agent_words *words)
+{
+    for (size_t i = 0; i < words->count; i++) {
+        free(words->list[i]);
+    }
+    free(words->list);
+    *words = (struct agent_words){NULL, 0, 0, false};
+}
+
+void agent_setup_done(struct agent_setup *setup)
+{
+    agent_words_done(&setup->argv);
+    agent_words_done(&setup->env);
+    agent_words_done(&setup->files);
+}
+
+/* ---- reading ---- */
+
+void agent_reading_init(struct agent_reading *reading, const struct agent_program *program)
+{
+    memset(reading, 0, sizeof(*reading));
+    reading->program = program;
+    reading->usage.input_tokens = reading->usage.cached_tokens = -1;
+    reading->usage.output_tokens = reading->usage.cost_micros = -1;
+    reading->usage.duration_ms = -1;
+}
+
+void agent_reading_done(struct agent_reading *reading)
+{
+    buf_done(&reading->last);
+    buf_done(&reading->verdict);
+    buf_done(&reading->message);
+}
+
+void agent_line(struct agent_reading *reading, const char *line, size_t len, struct buf *said,
+                struct buf *doing)
+{
+    struct foreign event;
+    if (foreign_parse(line, len, &event) && foreign_kind(event) == FOREIGN_object) {
+        reading->program->event(reading, event, said, doing);
+    }
+}
+
+void agent_take_name(struct foreign value, char name[AGENT_NAME_MAX + 1])
+{
+    struct buf text = BUF_INIT;
+    foreign_text(value, AGENT_NAME_MAX, &text);
+    if (buf_ok(&text) && text.len > 0) {
+        memcpy(name, text.data, text.len);
+        name[text.len] = '\0';
+    }
+    buf_done(&text);
+}
+
+void agent_take_number(struct foreign value, int64_t scale, int64_t *number)
+{
+    int64_t found;
+    if (foreign_number(value, scale, &found) && found >= 0) {
+        *number = found;
+    }
+}
+
+void agent_take_text(struct foreign value, size_t max, struct buf *buf)
+{
+    buf_clear(buf);
+    foreign_text(value, max, buf);
+}
+
+void agent_take_error(struct agent_reading *reading, struct foreign message)
+{
+    agent_take_text(message, AGENT_MESSAGE_MAX, &reading->message);
+    if (reading->status == 0 && reading->message.len > 0) {
+        reading->status = agent_status_in(reading->message.data, reading->message.len);
+    }
+}
+
+/* ---- what came of it ---- */
+
+static void write_failure(enum failure class, const char *message, size_t len,
+                          int64_t retry_after_ms, struct buf *object)
+{
+    struct jsonw w = jsonw_to(object);
+    len = len > 0 ? strnlen(message, len) : 0; /* strict JSON has no NUL */
+    jsonw_begin_object(&w);
+    jsonw_key_text(&w, "class", failure_word(class));
+    if (len > 0) {
+        jsonw_key_plain(&w, "message", message, len);
+    }
+    if (retry_after_ms > 0) {
+        jsonw_key_int(&w, "retry_after_ms", retry_after_ms);
+    }
+    jsonw_end(&w);
+}
+
+static const struct agent_exit *exit_of(const struct agent_program *program, int status)
+{
+    for (const struct agent_exit *at = program->exits; at != NULL && at->status != 0; at++) {
+        if (at->status == status) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
+/* The error that the program told of; or, if it told nothing, the last words of a failed one. */
+static void judge_failure(const struct agent_reading *reading, const struct agent_end *end,
+                          struct buf *object)
+{
+    bool told = reading->message.len > 0;
+    const char *message = told ? reading->message.data : end->error;
+    size_t len = told ? reading->message.len : end->error != NULL ? end->error_len : 0;
+    int status = reading->status;
+    enum failure class;
+    if (status == 0 && len > 0) {
+        status = agent_status_in(message, len);
+    }
+    if (!agent_class(reading->program, status, message, len, &class)) {
+        const struct agent_exit *own = exit_of(reading->program, end->value);
+        if (own != NULL) {
+            class = own->class;
+            message = len > 0 ? message : own->text;
+            len = len > 0 ? len : strlen(own->text);
+        } else if (end->value != 0) {
+            if (!told) {
+                return; /* how it ended is all there is */
+            }
+            class = FAILURE_crash;
+        } else {
+            class = FAILURE_invalid_output;
+        }
+    }
+    write_failure(class, message, len, len > 0 ? agent_retry_after_ms(message, len, end->now) : 0,
+                  object);
+}
+
+static void write_cost(const struct agent_usage *usage, struct jsonw *w)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } numbers[] = {
+        {"input_tokens", usage->input_tokens},   {"cached_tokens", usage->cached_tokens},
+        {"output_tokens", usage->output_tokens}, {"cost_micros", usage->cost_micros},
+        {"duration_ms", usage->duration_ms},
+    };
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        if (numbers[i].value >= 0 && numbers[i].value <= (int64_t)1 << 53) {
+            jsonw_key_int(w, numbers[i].name, numbers[i].value);
+        }
+    }
+}
+
+static void write_verdict(const struct agent_reading *reading, struct foreign found,
+                          struct buf *object)
+{
+    struct buf verdict = BUF_INIT;
+    struct buf summary = BUF_INIT;
+    foreign_text(foreign_member(found, "verdict"), 64, &verdict);
+    foreign_text(foreign_member(found, "summary"), LIMIT_SUMMARY, &summary);
+    struct jsonw w = jsonw_to(object);
+    jsonw_begin_object(&w);
+    jsonw_key_plain(&w, "verdict", verdict.data != NULL ? verdict.data : "", verdict.len);
+    if (summary.len > 0) {
+        jsonw_key_plain(&w, "summary", summary.data, summary.len);
+    }
+    jsonw_key(&w, "cost");
+    jsonw_begin_object(&w);
+    write_cost(&reading->usage, &w);
+    jsonw_end(&w);
+    jsonw_end(&w);
+    object->broken = object->broken || !buf_ok(&verdict) || !buf_ok(&summary);
+    buf_done(&verdict);
+    buf_done(&summary);
+}
+
+enum agent_source agent_judge(const struct agent_reading *reading, const struct agent_end *end,
+                              struct buf *object)
+{
+    static const char cut_off[] = "the program ended without telling its result";
+    static const char none[] = "the program told its result, and no verdict in it";
+    struct foreign found;
+    if (end->signaled && !reading->done) {
+        return AGENT_SOURCE_none;
+    }
+    if (reading->failed || (!reading->done && end->value != 0)) {
+        judge_failure(reading, end, object);
+        return AGENT_SOURCE_none;
+    }
+    if (!reading->done) {
+        write_failure(FAILURE_invalid_output, cut_off, strlen(cut_off), 0, object);
+        return AGENT_SOURCE_none;
+    }
+    bool text = !reading->program->schema;
+    const struct buf *from = text ? &reading->last : &reading->verdict;
+    bool there = text ? agent_verdict_at_end(from->data, from->len, &found)
+                      : foreign_parse(from->data, from->len, &found) &&
+                            foreign_kind(foreign_member(found, "verdict")) == FOREIGN_text;
+    if (!there) {
+        write_failure(FAILURE_no_verdict, none, strlen(none), 0, object);
+        return AGENT_SOURCE_none;
+    }
+    write_verdict(reading, found, object);
+    return text ? AGENT_SOURCE_text : AGENT_SOURCE_schema;
+}
+
+void agent_usage_write(const struct agent_reading *reading, enum agent_source source,
+                       struct buf *object)
+{
+    const struct agent_usage *usage = &reading->usage;
+    struct jsonw w = jsonw_to(object);
+    jsonw_begin_object(&w);
+    jsonw_key_text(&w, "agent", reading->program->word);
+    if (usage->model[0] != '\0') {
+        jsonw_key_plain(&w, "model", usage->model, strlen(usage->model));
+    }
+    if (usage->session[0] != '\0') {
+        jsonw_key_plain(&w, "session", usage->session, strlen(usage->session));
+    }
+    if (source != AGENT_SOURCE_none) {
+        jsonw_key_text(&w, "verdict_from", source == AGENT_SOURCE_schema ? "schema" : "text");
+    }
+    write_cost(usage, &w);
+    jsonw_end(&w);
+}

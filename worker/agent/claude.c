@@ -1,0 +1,117 @@
+/*
+ * Claude Code: `claude -p --output-format stream-json`. Observed with 2.1.197.
+ *
+ * Each line of its output is one event; the last one, of type result, tells the end whatever happened.
+ * Its `subtype` is "success" for refused requests, too: is_error says what it was. retry-after is not
+ * told.
+ * In: agent.c (agent_claude). Out: worker/agent/foreign.c
+ */
+#include "worker/agent/agent.h"
+
+#include <string.h>
+
+/* Declared variables win; its own retries are off, since retrying is the worker's business. */
+static const char *const environment[] = {
+    "DISABLE_TELEMETRY=1",       "DISABLE_ERROR_REPORTING=1",
+    "DISABLE_AUTOUPDATER=1",     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+    "CLAUDE_CODE_MAX_RETRIES=0", "NO_COLOR=1",
+};
+
+static const char *mode_of(enum agent_access access)
+{
+    switch (access) {
+    case AGENT_ACCESS_read:
+        return "plan";
+    case AGENT_ACCESS_write:
+        return "acceptEdits";
+    case AGENT_ACCESS_full:
+        return "bypassPermissions";
+    }
+    return "plan";
+}
+
+static void setup(const struct agent_request *request, struct agent_setup *ret_setup)
+{
+    struct agent_words *argv = &ret_setup->argv;
+    const char *const fixed[] = {"-p",        "--output-format",          "stream-json",
+                                 "--verbose", "--no-session-persistence", "--json-schema"};
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+        agent_words_add(argv, "%s", fixed[i]);
+    }
+    agent_words_add(argv, "%s", request->schema);
+    agent_words_add(argv, "--permission-mode");
+    agent_words_add(argv, "%s", mode_of(request->access));
+    if (request->model != NULL) {
+        agent_words_add(argv, "--model");
+        agent_words_add(argv, "%s", request->model);
+    }
+    for (size_t i = 0; i < sizeof(environment) / sizeof(environment[0]); i++) {
+        agent_words_add(&ret_setup->env, "%s", environment[i]);
+    }
+}
+
+static void take_content(struct foreign content, struct buf *said, struct buf *doing)
+{
+    struct foreign item;
+    for (size_t at = 0; foreign_next(content, &at, NULL, &item);) {
+        if (foreign_is(foreign_member(item, "type"), "text")) {
+            foreign_text(foreign_member(item, "text"), AGENT_TEXT_MAX, said);
+        } else if (foreign_is(foreign_member(item, "type"), "tool_use") &&
+                   !foreign_is(foreign_member(item, "name"), "StructuredOutput")) {
+            buf_add_text(doing, "uses ");
+            foreign_text(foreign_member(item, "name"), AGENT_NAME_MAX, doing);
+        }
+    }
+}
+
+static void take_result(struct agent_reading *reading, struct foreign event)
+{
+    struct agent_usage *usage = &reading->usage;
+    struct foreign subtype = foreign_member(event, "subtype");
+    struct foreign structured = foreign_member(event, "structured_output");
+    struct foreign tokens = foreign_member(event, "usage");
+    int64_t status = 0;
+    bool own = foreign_kind(subtype) == FOREIGN_text && subtype.len > 7 &&
+               strncmp(subtype.at, "\"error_", 7) == 0; /* a bound of its own was reached */
+    reading->done = true;
+    reading->failed = foreign_true(foreign_member(event, "is_error")) || own;
+    agent_take_number(foreign_member(tokens, "input_tokens"), 1, &usage->input_tokens);
+    agent_take_number(foreign_member(tokens, "cache_read_input_tokens"), 1, &usage->cached_tokens);
+    agent_take_number(foreign_member(tokens, "output_tokens"), 1, &usage->output_tokens);
+    agent_take_number(foreign_member(event, "total_cost_usd"), 1000000, &usage->cost_micros);
+    agent_take_number(foreign_member(event, "duration_ms"), 1, &usage->duration_ms);
+    agent_take_name(foreign_member(event, "session_id"), usage->session);
+    agent_take_text(foreign_member(event, "result"), AGENT_TEXT_MAX, &reading->last);
+    buf_clear(&reading->verdict);
+    if (foreign_kind(structured) == FOREIGN_object) {
+        buf_add(&reading->verdict, structured.at, structured.len);
+    }
+    if (reading->failed) {
+        agent_take_number(foreign_member(event, "api_error_status"), 1, &status);
+        reading->status = status >= 400 && status <= 599 ? (int)status : 0;
+        agent_take_error(reading, own ? subtype : foreign_member(event, "result"));
+    }
+}
+
+static void event(struct agent_reading *reading, struct foreign event, struct buf *said,
+                  struct buf *doing)
+{
+    struct foreign type = foreign_member(event, "type");
+    if (foreign_is(type, "system")) {
+        agent_take_name(foreign_member(event, "model"), reading->usage.model);
+        agent_take_name(foreign_member(event, "session_id"), reading->usage.session);
+    } else if (foreign_is(type, "assistant")) {
+        take_content(foreign_at(event, "message.content"), said, doing);
+    } else if (foreign_is(type, "result")) {
+        take_result(reading, event);
+    }
+}
+
+const struct agent_program agent_claude = {
+    .word = "claude",
+    .command = "claude",
+    .credentials = "ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN CLAUDE_CODE_OAUTH_TOKEN",
+    .schema = true,
+    .setup = setup,
+    .event = event,
+};
