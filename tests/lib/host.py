@@ -103,9 +103,9 @@ class Worker:
             return file.read()
 
     def events(self, name=None):
-        """The JSON lines of its log, those of one event if named."""
+        """The JSON lines of its log, those of one event if named; a line that is being written is not one yet."""
         lines = []
-        for line in self.log.splitlines():
+        for line in self.log.split("\n")[:-1]:
             if line.startswith("{"):
                 event = json.loads(line)
                 if name is None or event.get("event") == name:
