@@ -1,7 +1,7 @@
 # Writes a C header that holds files byte for byte: embedded_NAME[] and embedded_NAME_len.
-#   cmake -DOUTPUT=header -DFILES="name=path;name=path" -P embed.cmake
-set(text "/* Made from files of deploy/ by embed.cmake: what `baton init` writes. */\n")
-string(APPEND text "#ifndef BATON_DEPLOY_EMBEDDED_H\n#define BATON_DEPLOY_EMBEDDED_H\n\n")
+#   cmake -DOUTPUT=header -DGUARD=BATON_..._H -DFILES="name=path;name=path" -P embed.cmake
+set(text "/* Made by common/embed.cmake of files that its CMakeLists.txt names: change those. */\n")
+string(APPEND text "#ifndef ${GUARD}\n#define ${GUARD}\n\n")
 foreach(entry ${FILES})
   string(REGEX MATCH "^([a-z_]+)=(.*)$" whole "${entry}")
   set(name ${CMAKE_MATCH_1})
