@@ -123,6 +123,21 @@ def test_x3_an_unknown_key_and_its_replay_once_it_is_trusted(host, watch):
     assert len(host.calls()) == 1
 
 
+def test_x3_a_key_that_has_just_come_is_known_at_once(host, watch):
+    """X3: the trust folder is read again before a key is refused, not after. A worker looks at it once a second by
+    itself, so one key would not show that."""
+    turns = []
+    for n in range(8):
+        key = proof.Key.new()
+        host.trust_key(f"ci-{n}", key, "kind: program\ncreate: {alpha: [reviewer]}\n")
+        record = host.handoff(host.turn(origin=f"ci-{n}"), signer=key)
+        host.log.append(record)
+        turns.append(record.key.decode())
+    for turn in turns:
+        host.ends(turn, "completed")
+    assert not host.log.records(host.topic("dlq")) and len(host.calls()) == 8
+
+
 def test_x3_a_revoked_key(host, watch):
     key = host.principal("ci", "kind: program\ncreate: {alpha: [reviewer]}\n")
     first = host.handoff(host.turn(origin="ci", task="t-1"), signer=key)

@@ -1,17 +1,20 @@
 """The faults: a name, the rule that each breaks (of ENGINE.md, or a row of RULES or RECORD), the one place that is
-replaced, and the test that must see it. Called by main.py.
+replaced, and the test that must see it. Called by main.py. Those of the commit protocol stand here, those of records
+and keys in record.py.
 
 Not here, since something else does the same: what a restore stops (rule 8) the thread of the leases stops, too,
 and a round that began before the restore is over (rule 10) would be given nothing of what is being restored.
 """
 import collections
 
+from mutants import record
+
 Mutant = collections.namedtuple("Mutant", "name rule file old new test")
 
 ROUND, RESTORE, COMMIT = "unit/test_engine_1_round", "unit/test_engine_2_restore", "unit/test_engine_3_commit"
 STORE, LIFE, CRASH, MOVED = "unit/test_store_1_open", "unit/test_worker_3_life", "unit/test_worker_4_crash", "unit/test_worker_5_moved"
 
-MUTANTS = [Mutant(*one) for one in (
+PROTOCOL = (
     # ---- the transaction and its offsets ----
     ("offsets_of_one_input", "rule 12", "common/engine/batch.c",
      "for (int input = 0; input < LOG_INPUTS; input++) {\n            offsets[n++]", "for (int input = 0; input < 1; input++) {\n            offsets[n++]",
@@ -122,4 +125,6 @@ MUTANTS = [Mutant(*one) for one in (
     ("told_beside_the_transaction", "rule 11", "worker/round.c",
      "    store_look_end(w->store);\n    tell_all(w);\n", "    store_look_end(w->store);\n",
      "fleet/test_85_crash.py test_i1_to_i12_killed_at_every_fault_point"),
-)]
+)
+
+MUTANTS = [Mutant(*one) for one in PROTOCOL + record.ROWS]

@@ -448,6 +448,12 @@ static void x10_copied_to_another_service(void **state)
     struct post post;
     good(&post, w);
     expect_handoff(&w->at_codex, &post, BATON_E_wrong_service);
+    /* I11: a name is the whole name */
+    struct receiver near = w->at_claude;
+    near.service = "claud";
+    expect_handoff(&near, &post, BATON_E_wrong_service);
+    near.service = "claude-2";
+    expect_handoff(&near, &post, BATON_E_wrong_service);
     post_done(&post);
 }
 

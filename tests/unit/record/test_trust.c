@@ -230,7 +230,7 @@ static void findings_are_told_at_once(void **state)
     assert_int_equal(load(box, &findings, &err), BATON_E_bad_config);
     static const char *const words[] = {"cannot have the right `create`",
                                         "'boss' is no role",
-                                        "serv",
+                                        "unknown key 'serv'",
                                         "cannot have the right `coordinate`",
                                         "'stop' is no kind of request",
                                         "ghost",
