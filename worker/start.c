@@ -240,16 +240,15 @@ static baton_code open_pool(struct worker *w, struct baton_error *err)
         .n_command = executor->n_command,
         .prefix = (const char *const *)executor->prefix,
         .n_prefix = executor->n_prefix,
+        .agent = executor->agent,
+        .model = executor->model,
+        .prompts = executor->prompts,
+        .home = executor->home,
+        .access = executor->access,
         .callback = w->options->callback,
         .callback_arg = w->options->callback_arg,
         .callback_threads = w->options->callback_threads,
     };
-    if (!callback && executor->kind == EXECUTOR_KIND_agent) {
-        return baton_fail(
-            err, BATON_E_bad_config,
-            "service %s: executor kind `agent` is not available in this version; use exec or child",
-            w->service->name.s);
-    }
     w->mail = mailbox_new((size_t)w->service->parallel * 4 + 64);
     if (w->mail == NULL) {
         return baton_fail(err, BATON_E_no_memory, "a mailbox cannot be made");

@@ -30,6 +30,13 @@ enum executor_kind {
     EXECUTOR_KIND_callback
 };
 enum cut_off { CUT_OFF_kill, CUT_OFF_keep };
+/* What an agent may do to its place; auto: as the role's read_only says. */
+enum executor_access {
+    EXECUTOR_ACCESS_auto,
+    EXECUTOR_ACCESS_read,
+    EXECUTOR_ACCESS_write,
+    EXECUTOR_ACCESS_full
+};
 
 /* Where a value of an executor's environment comes from. */
 enum env_source {
@@ -52,12 +59,16 @@ struct config_profile {
 
 struct config_executor {
     enum executor_kind kind;
-    char **command; /* exec, child: argv; [0] resolved to an absolute path when it names a file */
+    char **command; /* argv; [0] resolved to an absolute path when it names a file; agent: may be
+                       empty */
     size_t n_command;
     char **prefix; /* put in front of command: setpriv, bwrap */
     size_t n_prefix;
-    char *agent; /* agent: claude, codex, gemini */
-    char *model;
+    char *agent;   /* agent: claude, codex, gemini */
+    char *model;   /* NULL: the agent's own */
+    char *prompts; /* agent: folder of templates; NULL: the shipped ones */
+    char *home;    /* agent: its HOME; NULL: the scratch directory */
+    enum executor_access access;
     struct config_env *env;
     size_t n_env;
 };

@@ -29,15 +29,15 @@ static void check_executor(struct config_loading *loading, const struct config_s
                    "services.%s.executor needs a command, [program, argument, ...]",
                    service->name.s);
     }
-    if (!runs && command != NULL) {
+    if (executor->kind == EXECUTOR_KIND_callback && command != NULL) {
         yaml_found(&loading->findings, command,
-                   "services.%s.executor.command is for kind exec and child only", service->name.s);
+                   "services.%s.executor.command is not for kind callback", service->name.s);
     }
     if (agent && yaml_member(node, "agent") == NULL) {
         yaml_found(&loading->findings, node,
-                   "services.%s.executor needs agent: claude, codex or gemini", service->name.s);
+                   "services.%s.executor needs an agent, one of:" AGENT_LIST, service->name.s);
     }
-    static const char *const agents_only[] = {"agent", "model"};
+    static const char *const agents_only[] = {"agent", "model", "access", "prompts", "home"};
     for (size_t i = 0; i < COUNT_OF(agents_only); i++) {
         if (!agent && yaml_member(node, agents_only[i]) != NULL) {
             yaml_found(&loading->findings, yaml_member(node, agents_only[i]),
@@ -137,10 +137,10 @@ size_t config_warnings(const struct config *config, struct buf *lines)
     size_t n = config_warnings_kafka(config, lines) + config_warnings_lists(config, lines);
     for (size_t i = 0; i < config->n_services; i++) {
         const struct config_service *service = &config->services[i];
-        const char *program = service->executor.kind == EXECUTOR_KIND_agent
+        const char *program = service->executor.n_command > 0 ? service->executor.command[0]
+                              : service->executor.kind == EXECUTOR_KIND_agent
                                   ? service->executor.agent
-                              : service->executor.n_command > 0 ? service->executor.command[0]
-                                                                : NULL;
+                                  : NULL;
         if (program != NULL && !resolves(program)) {
             buf_printf(lines,
                        "%s:%d: services.%s: the program '%s' is not to be had on this host\n",

@@ -29,6 +29,8 @@ static void service_done(struct config_service *service)
     env_free(service->executor.env, service->executor.n_env);
     free(service->executor.agent);
     free(service->executor.model);
+    free(service->executor.prompts);
+    free(service->executor.home);
     for (size_t i = 0; i < service->n_profiles; i++) {
         env_free(service->profiles[i].env, service->profiles[i].n_env);
     }

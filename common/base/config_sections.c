@@ -223,8 +223,14 @@ static void read_executor(struct config_loading *loading, const struct yaml_node
     if (values[EXECUTOR_KEY_agent].text[0] != '\0') {
         executor->agent = config_copy(loading, values[EXECUTOR_KEY_agent].text);
     }
-    if (values[EXECUTOR_KEY_model].text[0] != '\0') {
+    if (values[EXECUTOR_KEY_model].text[0] != '\0' &&
+        strcmp(values[EXECUTOR_KEY_model].text, "default") != 0) {
         executor->model = config_copy(loading, values[EXECUTOR_KEY_model].text);
+    }
+    executor->prompts = config_path(loading, values[EXECUTOR_KEY_prompts].text);
+    executor->home = config_path(loading, values[EXECUTOR_KEY_home].text);
+    if (values[EXECUTOR_KEY_access].number >= 0) {
+        executor->access = (enum executor_access)values[EXECUTOR_KEY_access].number;
     }
     dotted(below, path, "command");
     read_texts(loading, yaml_member(map, "command"), below, LIMIT_ARGV, &executor->command,

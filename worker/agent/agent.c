@@ -96,16 +96,16 @@ void agent_reading_done(struct agent_reading *reading)
 void agent_line(struct agent_reading *reading, const char *line, size_t len, struct buf *said,
                 struct buf *doing)
 {
-    struct foreign event;
-    if (foreign_parse(line, len, &event) && foreign_kind(event) == FOREIGN_object) {
+    struct loose event;
+    if (loose_parse(line, len, &event) && loose_kind(event) == LOOSE_object) {
         reading->program->event(reading, event, said, doing);
     }
 }
 
-void agent_take_name(struct foreign value, char name[AGENT_NAME_MAX + 1])
+void agent_take_name(struct loose value, char name[AGENT_NAME_MAX + 1])
 {
     struct buf text = BUF_INIT;
-    foreign_text(value, AGENT_NAME_MAX, &text);
+    loose_text(value, AGENT_NAME_MAX, &text);
     if (buf_ok(&text) && text.len > 0) {
         memcpy(name, text.data, text.len);
         name[text.len] = '\0';
@@ -113,21 +113,21 @@ void agent_take_name(struct foreign value, char name[AGENT_NAME_MAX + 1])
     buf_done(&text);
 }
 
-void agent_take_number(struct foreign value, int64_t scale, int64_t *number)
+void agent_take_number(struct loose value, int64_t scale, int64_t *number)
 {
     int64_t found;
-    if (foreign_number(value, scale, &found) && found >= 0) {
+    if (loose_number(value, scale, &found) && found >= 0) {
         *number = found;
     }
 }
 
-void agent_take_text(struct foreign value, size_t max, struct buf *buf)
+void agent_take_text(struct loose value, size_t max, struct buf *buf)
 {
     buf_clear(buf);
-    foreign_text(value, max, buf);
+    loose_text(value, max, buf);
 }
 
-void agent_take_error(struct agent_reading *reading, struct foreign message)
+void agent_take_error(struct agent_reading *reading, struct loose message)
 {
     agent_take_text(message, AGENT_MESSAGE_MAX, &reading->message);
     if (reading->status == 0 && reading->message.len > 0) {
@@ -211,13 +211,13 @@ static void write_cost(const struct agent_usage *usage, struct jsonw *w)
     }
 }
 
-static void write_verdict(const struct agent_reading *reading, struct foreign found,
+static void write_verdict(const struct agent_reading *reading, struct loose found,
                           struct buf *object)
 {
     struct buf verdict = BUF_INIT;
     struct buf summary = BUF_INIT;
-    foreign_text(foreign_member(found, "verdict"), 64, &verdict);
-    foreign_text(foreign_member(found, "summary"), LIMIT_SUMMARY, &summary);
+    loose_text(loose_member(found, "verdict"), 64, &verdict);
+    loose_text(loose_member(found, "summary"), LIMIT_SUMMARY, &summary);
     struct jsonw w = jsonw_to(object);
     jsonw_begin_object(&w);
     jsonw_key_plain(&w, "verdict", verdict.data != NULL ? verdict.data : "", verdict.len);
@@ -239,7 +239,7 @@ enum agent_source agent_judge(const struct agent_reading *reading, const struct 
 {
     static const char cut_off[] = "the program ended without telling its result";
     static const char none[] = "the program told its result, and no verdict in it";
-    struct foreign found;
+    struct loose found;
     if (end->signaled && !reading->done) {
         return AGENT_SOURCE_none;
     }
@@ -254,8 +254,8 @@ enum agent_source agent_judge(const struct agent_reading *reading, const struct 
     bool text = !reading->program->schema;
     const struct buf *from = text ? &reading->last : &reading->verdict;
     bool there = text ? agent_verdict_at_end(from->data, from->len, &found)
-                      : foreign_parse(from->data, from->len, &found) &&
-                            foreign_kind(foreign_member(found, "verdict")) == FOREIGN_text;
+                      : loose_parse(from->data, from->len, &found) &&
+                            loose_kind(loose_member(found, "verdict")) == LOOSE_text;
     if (!there) {
         write_failure(FAILURE_no_verdict, none, strlen(none), 0, object);
         return AGENT_SOURCE_none;

@@ -15,7 +15,7 @@
 #include "common/base/clock.h"
 #include "common/base/failure.h"
 #include "common/base/role.h"
-#include "worker/agent/foreign.h"
+#include "worker/agent/loose.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,6 +50,7 @@ struct agent_request {
     const char *model;   /* NULL: the program's own */
     const char *schema;  /* of the verdict, as JSON; it lies in AGENT_SCHEMA_FILE, too */
     const char *scratch; /* absolute directory of the attempt */
+    bool place;          /* the working directory is another one than scratch */
     bool own_home;       /* HOME is somebody's, not the scratch directory: write no files there */
     const char *(*declared)(const void *arg, const char *name); /* a declared variable, or NULL */
     const void *declared_arg;
@@ -126,7 +127,7 @@ void agent_usage_write(const struct agent_reading *reading, enum agent_source so
 /* The JSON schema of a verdict of this role, whose enumeration is exactly the verdicts that are legal. */
 void agent_schema(enum role role, struct buf *out);
 /* The one JSON object at the end of a text (a code fence may close it) that has a verdict. */
-bool agent_verdict_at_end(const char *text, size_t len, struct foreign *ret_object);
+bool agent_verdict_at_end(const char *text, size_t len, struct loose *ret_object);
 
 /* ---- class.c ---- */
 
@@ -153,7 +154,7 @@ struct agent_program {
     const char *credentials; /* variables that hold its credentials, with single spaces */
     bool schema;             /* can be asked for a structured verdict */
     void (*setup)(const struct agent_request *request, struct agent_setup *setup);
-    void (*event)(struct agent_reading *reading, struct foreign event, struct buf *said,
+    void (*event)(struct agent_reading *reading, struct loose event, struct buf *said,
                   struct buf *doing);
     const struct agent_exit *exits; /* ends with status 0; NULL: none */
 };
@@ -161,11 +162,11 @@ struct agent_program {
 const struct agent_program *agent_find(const char *word);
 
 /* For the adapters: takes over a text, cut; a number if it is one. */
-void agent_take_name(struct foreign value, char name[AGENT_NAME_MAX + 1]);
-void agent_take_number(struct foreign value, int64_t scale, int64_t *number);
+void agent_take_name(struct loose value, char name[AGENT_NAME_MAX + 1]);
+void agent_take_number(struct loose value, int64_t scale, int64_t *number);
 /* Replaces what buf holds. */
-void agent_take_text(struct foreign value, size_t max, struct buf *buf);
+void agent_take_text(struct loose value, size_t max, struct buf *buf);
 /* An error, with the status that its text names unless one is known. */
-void agent_take_error(struct agent_reading *reading, struct foreign message);
+void agent_take_error(struct agent_reading *reading, struct loose message);
 
 #endif

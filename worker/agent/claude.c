@@ -4,7 +4,7 @@
  * Each line of its output is one event; the last one, of type result, tells the end whatever happened.
  * Its `subtype` is "success" for refused requests, too: is_error says what it was. retry-after is not
  * told.
- * In: agent.c (agent_claude). Out: worker/agent/foreign.c
+ * In: agent.c (agent_claude). Out: worker/agent/loose.c
  */
 #include "worker/agent/agent.h"
 
@@ -41,6 +41,10 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
     agent_words_add(argv, "%s", request->schema);
     agent_words_add(argv, "--permission-mode");
     agent_words_add(argv, "%s", mode_of(request->access));
+    if (request->place) { /* a payload that is no text lies there */
+        agent_words_add(argv, "--add-dir");
+        agent_words_add(argv, "%s", request->scratch);
+    }
     if (request->model != NULL) {
         agent_words_add(argv, "--model");
         agent_words_add(argv, "%s", request->model);
@@ -50,59 +54,59 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
     }
 }
 
-static void take_content(struct foreign content, struct buf *said, struct buf *doing)
+static void take_content(struct loose content, struct buf *said, struct buf *doing)
 {
-    struct foreign item;
-    for (size_t at = 0; foreign_next(content, &at, NULL, &item);) {
-        if (foreign_is(foreign_member(item, "type"), "text")) {
-            foreign_text(foreign_member(item, "text"), AGENT_TEXT_MAX, said);
-        } else if (foreign_is(foreign_member(item, "type"), "tool_use") &&
-                   !foreign_is(foreign_member(item, "name"), "StructuredOutput")) {
+    struct loose item;
+    for (size_t at = 0; loose_next(content, &at, NULL, &item);) {
+        if (loose_is(loose_member(item, "type"), "text")) {
+            loose_text(loose_member(item, "text"), AGENT_TEXT_MAX, said);
+        } else if (loose_is(loose_member(item, "type"), "tool_use") &&
+                   !loose_is(loose_member(item, "name"), "StructuredOutput")) {
             buf_add_text(doing, "uses ");
-            foreign_text(foreign_member(item, "name"), AGENT_NAME_MAX, doing);
+            loose_text(loose_member(item, "name"), AGENT_NAME_MAX, doing);
         }
     }
 }
 
-static void take_result(struct agent_reading *reading, struct foreign event)
+static void take_result(struct agent_reading *reading, struct loose event)
 {
     struct agent_usage *usage = &reading->usage;
-    struct foreign subtype = foreign_member(event, "subtype");
-    struct foreign structured = foreign_member(event, "structured_output");
-    struct foreign tokens = foreign_member(event, "usage");
+    struct loose subtype = loose_member(event, "subtype");
+    struct loose structured = loose_member(event, "structured_output");
+    struct loose tokens = loose_member(event, "usage");
     int64_t status = 0;
-    bool own = foreign_kind(subtype) == FOREIGN_text && subtype.len > 7 &&
+    bool own = loose_kind(subtype) == LOOSE_text && subtype.len > 7 &&
                strncmp(subtype.at, "\"error_", 7) == 0; /* a bound of its own was reached */
     reading->done = true;
-    reading->failed = foreign_true(foreign_member(event, "is_error")) || own;
-    agent_take_number(foreign_member(tokens, "input_tokens"), 1, &usage->input_tokens);
-    agent_take_number(foreign_member(tokens, "cache_read_input_tokens"), 1, &usage->cached_tokens);
-    agent_take_number(foreign_member(tokens, "output_tokens"), 1, &usage->output_tokens);
-    agent_take_number(foreign_member(event, "total_cost_usd"), 1000000, &usage->cost_micros);
-    agent_take_number(foreign_member(event, "duration_ms"), 1, &usage->duration_ms);
-    agent_take_name(foreign_member(event, "session_id"), usage->session);
-    agent_take_text(foreign_member(event, "result"), AGENT_TEXT_MAX, &reading->last);
+    reading->failed = loose_true(loose_member(event, "is_error")) || own;
+    agent_take_number(loose_member(tokens, "input_tokens"), 1, &usage->input_tokens);
+    agent_take_number(loose_member(tokens, "cache_read_input_tokens"), 1, &usage->cached_tokens);
+    agent_take_number(loose_member(tokens, "output_tokens"), 1, &usage->output_tokens);
+    agent_take_number(loose_member(event, "total_cost_usd"), 1000000, &usage->cost_micros);
+    agent_take_number(loose_member(event, "duration_ms"), 1, &usage->duration_ms);
+    agent_take_name(loose_member(event, "session_id"), usage->session);
+    agent_take_text(loose_member(event, "result"), AGENT_TEXT_MAX, &reading->last);
     buf_clear(&reading->verdict);
-    if (foreign_kind(structured) == FOREIGN_object) {
+    if (loose_kind(structured) == LOOSE_object) {
         buf_add(&reading->verdict, structured.at, structured.len);
     }
     if (reading->failed) {
-        agent_take_number(foreign_member(event, "api_error_status"), 1, &status);
+        agent_take_number(loose_member(event, "api_error_status"), 1, &status);
         reading->status = status >= 400 && status <= 599 ? (int)status : 0;
-        agent_take_error(reading, own ? subtype : foreign_member(event, "result"));
+        agent_take_error(reading, own ? subtype : loose_member(event, "result"));
     }
 }
 
-static void event(struct agent_reading *reading, struct foreign event, struct buf *said,
+static void event(struct agent_reading *reading, struct loose event, struct buf *said,
                   struct buf *doing)
 {
-    struct foreign type = foreign_member(event, "type");
-    if (foreign_is(type, "system")) {
-        agent_take_name(foreign_member(event, "model"), reading->usage.model);
-        agent_take_name(foreign_member(event, "session_id"), reading->usage.session);
-    } else if (foreign_is(type, "assistant")) {
-        take_content(foreign_at(event, "message.content"), said, doing);
-    } else if (foreign_is(type, "result")) {
+    struct loose type = loose_member(event, "type");
+    if (loose_is(type, "system")) {
+        agent_take_name(loose_member(event, "model"), reading->usage.model);
+        agent_take_name(loose_member(event, "session_id"), reading->usage.session);
+    } else if (loose_is(type, "assistant")) {
+        take_content(loose_at(event, "message.content"), said, doing);
+    } else if (loose_is(type, "result")) {
         take_result(reading, event);
     }
 }

@@ -5,7 +5,7 @@
  * warning in a turn that succeeds, and an error event may come before a try that works. The HTTP status
  * stands in the text only, and for some statuses nowhere. The verdict is the text of the last message.
  * Costs are not told.
- * In: agent.c (agent_codex). Out: worker/agent/foreign.c
+ * In: agent.c (agent_codex). Out: worker/agent/loose.c
  */
 #include "worker/agent/agent.h"
 
@@ -70,58 +70,58 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
     agent_words_add(&ret_setup->env, "NO_COLOR=1");
 }
 
-static void take_item(struct agent_reading *reading, struct foreign item, struct buf *said,
+static void take_item(struct agent_reading *reading, struct loose item, struct buf *said,
                       struct buf *doing)
 {
-    struct foreign type = foreign_member(item, "type");
-    if (foreign_is(type, "agent_message")) {
-        agent_take_text(foreign_member(item, "text"), AGENT_TEXT_MAX, &reading->last);
+    struct loose type = loose_member(item, "type");
+    if (loose_is(type, "agent_message")) {
+        agent_take_text(loose_member(item, "text"), AGENT_TEXT_MAX, &reading->last);
         buf_add(said, reading->last.data, reading->last.len);
-    } else if (foreign_is(type, "command_execution")) {
+    } else if (loose_is(type, "command_execution")) {
         buf_add_text(doing, "runs ");
-        foreign_text(foreign_member(item, "command"), AGENT_MESSAGE_MAX, doing);
-    } else if (foreign_is(type, "error")) {
+        loose_text(loose_member(item, "command"), AGENT_MESSAGE_MAX, doing);
+    } else if (loose_is(type, "error")) {
         buf_add_text(doing, "warns: ");
-        foreign_text(foreign_member(item, "message"), AGENT_MESSAGE_MAX, doing);
+        loose_text(loose_member(item, "message"), AGENT_MESSAGE_MAX, doing);
     }
 }
 
-static void take_end(struct agent_reading *reading, struct foreign event)
+static void take_end(struct agent_reading *reading, struct loose event)
 {
-    struct foreign tokens = foreign_member(event, "usage");
-    struct foreign verdict;
+    struct loose tokens = loose_member(event, "usage");
+    struct loose verdict;
     int64_t all = -1;
-    agent_take_number(foreign_member(tokens, "input_tokens"), 1, &all);
-    agent_take_number(foreign_member(tokens, "cached_input_tokens"), 1,
+    agent_take_number(loose_member(tokens, "input_tokens"), 1, &all);
+    agent_take_number(loose_member(tokens, "cached_input_tokens"), 1,
                       &reading->usage.cached_tokens);
-    agent_take_number(foreign_member(tokens, "output_tokens"), 1, &reading->usage.output_tokens);
+    agent_take_number(loose_member(tokens, "output_tokens"), 1, &reading->usage.output_tokens);
     if (all >= 0) { /* cached ones count among them */
         int64_t cached = reading->usage.cached_tokens > 0 ? reading->usage.cached_tokens : 0;
         reading->usage.input_tokens = all > cached ? all - cached : 0;
     }
     buf_clear(&reading->verdict);
-    if (foreign_parse(reading->last.data, reading->last.len, &verdict) &&
-        foreign_kind(verdict) == FOREIGN_object) {
+    if (loose_parse(reading->last.data, reading->last.len, &verdict) &&
+        loose_kind(verdict) == LOOSE_object) {
         buf_add(&reading->verdict, verdict.at, verdict.len);
     }
 }
 
-static void event(struct agent_reading *reading, struct foreign event, struct buf *said,
+static void event(struct agent_reading *reading, struct loose event, struct buf *said,
                   struct buf *doing)
 {
-    struct foreign type = foreign_member(event, "type");
-    if (foreign_is(type, "thread.started")) {
-        agent_take_name(foreign_member(event, "thread_id"), reading->usage.session);
-    } else if (foreign_is(type, "item.started") || foreign_is(type, "item.completed")) {
-        take_item(reading, foreign_member(event, "item"), said, doing);
-    } else if (foreign_is(type, "error")) {
+    struct loose type = loose_member(event, "type");
+    if (loose_is(type, "thread.started")) {
+        agent_take_name(loose_member(event, "thread_id"), reading->usage.session);
+    } else if (loose_is(type, "item.started") || loose_is(type, "item.completed")) {
+        take_item(reading, loose_member(event, "item"), said, doing);
+    } else if (loose_is(type, "error")) {
         reading->status = 0;
-        agent_take_error(reading, foreign_member(event, "message"));
-    } else if (foreign_is(type, "turn.failed")) {
+        agent_take_error(reading, loose_member(event, "message"));
+    } else if (loose_is(type, "turn.failed")) {
         reading->done = reading->failed = true;
         reading->status = 0;
-        agent_take_error(reading, foreign_at(event, "error.message"));
-    } else if (foreign_is(type, "turn.completed")) {
+        agent_take_error(reading, loose_at(event, "error.message"));
+    } else if (loose_is(type, "turn.completed")) {
         reading->done = true;
         reading->failed = false;
         take_end(reading, event);

@@ -4,7 +4,7 @@
  * Each line of its output is one event; result tells the end. It has no schema: the verdict is one JSON
  * object at the end of its text. Exit statuses of refused requests are the HTTP status modulo 256. With
  * the model left to it, it may go on trying by itself until the deadline. Costs are not told.
- * In: agent.c (agent_gemini). Out: worker/agent/foreign.c
+ * In: agent.c (agent_gemini). Out: worker/agent/loose.c
  */
 #include "worker/agent/agent.h"
 
@@ -40,6 +40,10 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
         agent_words_add(argv, "%s", fixed[i]);
     }
     agent_words_add(argv, "%s", mode_of(request->access));
+    if (request->place) { /* a payload that is no text lies there */
+        agent_words_add(argv, "--include-directories");
+        agent_words_add(argv, "%s", request->scratch);
+    }
     if (request->model != NULL) {
         agent_words_add(argv, "-m");
         agent_words_add(argv, "%s", request->model);
@@ -52,11 +56,11 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
 }
 
 /* Pieces of one message come one after the other; something else in between ends it. */
-static void take_message(struct agent_reading *reading, struct foreign event, struct buf *said)
+static void take_message(struct agent_reading *reading, struct loose event, struct buf *said)
 {
-    struct foreign content = foreign_member(event, "content");
+    struct loose content = loose_member(event, "content");
     size_t room = AGENT_TEXT_MAX;
-    if (!foreign_true(foreign_member(event, "delta"))) {
+    if (!loose_true(loose_member(event, "delta"))) {
         buf_clear(&reading->last);
     }
     if (reading->last.len > AGENT_TEXT_MAX / 2) { /* its end is what matters */
@@ -65,46 +69,45 @@ static void take_message(struct agent_reading *reading, struct foreign event, st
         reading->last.len = keep;
     }
     room -= reading->last.len;
-    foreign_text(content, room, &reading->last);
-    foreign_text(content, AGENT_TEXT_MAX, said);
+    loose_text(content, room, &reading->last);
+    loose_text(content, AGENT_TEXT_MAX, said);
 }
 
-static void take_result(struct agent_reading *reading, struct foreign event)
+static void take_result(struct agent_reading *reading, struct loose event)
 {
-    struct foreign stats = foreign_member(event, "stats");
-    struct foreign models = foreign_member(stats, "models");
-    struct foreign model = FOREIGN_NONE;
-    struct foreign numbers;
+    struct loose stats = loose_member(event, "stats");
+    struct loose models = loose_member(stats, "models");
+    struct loose model = LOOSE_NONE;
+    struct loose numbers;
     size_t at = 0;
     reading->done = true;
-    reading->failed = !foreign_is(foreign_member(event, "status"), "success");
-    agent_take_number(foreign_member(stats, "input"), 1, &reading->usage.input_tokens);
-    agent_take_number(foreign_member(stats, "cached"), 1, &reading->usage.cached_tokens);
-    agent_take_number(foreign_member(stats, "output_tokens"), 1, &reading->usage.output_tokens);
-    agent_take_number(foreign_member(stats, "duration_ms"), 1, &reading->usage.duration_ms);
-    if (foreign_next(models, &at, &model, &numbers)) {
+    reading->failed = !loose_is(loose_member(event, "status"), "success");
+    agent_take_number(loose_member(stats, "input"), 1, &reading->usage.input_tokens);
+    agent_take_number(loose_member(stats, "cached"), 1, &reading->usage.cached_tokens);
+    agent_take_number(loose_member(stats, "output_tokens"), 1, &reading->usage.output_tokens);
+    agent_take_number(loose_member(stats, "duration_ms"), 1, &reading->usage.duration_ms);
+    if (loose_next(models, &at, &model, &numbers)) {
         agent_take_name(model, reading->usage.model); /* "auto" before it had chosen */
     }
     if (reading->failed) {
-        agent_take_error(reading, foreign_at(event, "error.message"));
+        agent_take_error(reading, loose_at(event, "error.message"));
     }
 }
 
-static void event(struct agent_reading *reading, struct foreign event, struct buf *said,
+static void event(struct agent_reading *reading, struct loose event, struct buf *said,
                   struct buf *doing)
 {
-    struct foreign type = foreign_member(event, "type");
-    if (foreign_is(type, "init")) {
-        agent_take_name(foreign_member(event, "session_id"), reading->usage.session);
-        agent_take_name(foreign_member(event, "model"), reading->usage.model);
-    } else if (foreign_is(type, "message") &&
-               foreign_is(foreign_member(event, "role"), "assistant")) {
+    struct loose type = loose_member(event, "type");
+    if (loose_is(type, "init")) {
+        agent_take_name(loose_member(event, "session_id"), reading->usage.session);
+        agent_take_name(loose_member(event, "model"), reading->usage.model);
+    } else if (loose_is(type, "message") && loose_is(loose_member(event, "role"), "assistant")) {
         take_message(reading, event, said);
-    } else if (foreign_is(type, "tool_use")) {
+    } else if (loose_is(type, "tool_use")) {
         buf_clear(&reading->last);
         buf_add_text(doing, "uses ");
-        foreign_text(foreign_member(event, "tool_name"), AGENT_NAME_MAX, doing);
-    } else if (foreign_is(type, "result")) {
+        loose_text(loose_member(event, "tool_name"), AGENT_NAME_MAX, doing);
+    } else if (loose_is(type, "result")) {
         take_result(reading, event);
     }
 }

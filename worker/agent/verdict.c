@@ -55,7 +55,7 @@ static size_t without_white(const char *text, size_t len)
     return len;
 }
 
-bool agent_verdict_at_end(const char *text, size_t len, struct foreign *ret_object)
+bool agent_verdict_at_end(const char *text, size_t len, struct loose *ret_object)
 {
     if (text == NULL) {
         return false;
@@ -69,10 +69,9 @@ bool agent_verdict_at_end(const char *text, size_t len, struct foreign *ret_obje
     /* The outermost object that ends exactly there. One that opens and does not close is given up at
      * once, or 64 levels deep, so this stays linear. */
     while (at < end && (at = memchr(at, '{', (size_t)(end - at))) != NULL) {
-        struct foreign object;
-        if (foreign_parse_prefix(at, (size_t)(end - at), &object) &&
-            object.at + object.len == end) {
-            if (foreign_kind(foreign_member(object, "verdict")) != FOREIGN_text) {
+        struct loose object;
+        if (loose_parse_prefix(at, (size_t)(end - at), &object) && object.at + object.len == end) {
+            if (loose_kind(loose_member(object, "verdict")) != LOOSE_text) {
                 return false;
             }
             *ret_object = object;

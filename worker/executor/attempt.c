@@ -250,6 +250,10 @@ static void judge(const struct attempt *attempt, const struct executor_outcome *
                    (long long)(attempt->deadline_ms / 1000),
                    (long long)(attempt->deadline_ms % 1000));
         buf_add_text(message, end->never_started ? " before it could start" : "");
+        if (outcome->hint[0] != '\0') {
+            buf_add_text(message, "; before that: ");
+            text_add(message, outcome->hint, strlen(outcome->hint), sizeof(outcome->hint));
+        }
     } else if (attempt->stopped) {
         end->failure = FAILURE_killed;
         end->killed_by_stop = true;

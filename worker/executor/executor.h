@@ -1,6 +1,6 @@
 /*
- * Executors: what does a turn. One pool for each service of a worker, over the kinds exec, child
- * and callback (worker/EXECUTOR.md).
+ * Executors: what does a turn. One pool for each service of a worker, over the kinds exec, child,
+ * agent and callback (worker/EXECUTOR.md).
  *
  * In: worker (claim) starts and stops attempts. Out: events in the worker's mailbox.
  *
@@ -58,18 +58,25 @@ void executor_env_free(struct executor_env *env);
 /* ---- pool ---- */
 
 struct executor_settings {
-    enum executor_kind kind; /* exec, child, callback */
+    enum executor_kind kind;
     struct service_id service;
     struct plain_id worker;
     struct boot_id boot;
     int parallel;          /* attempts at a time, 1.. ; more are queued */
     const char *state_dir; /* absolute; scratch directories are made in <state_dir>/scratch */
 
-    /* exec, child: argv; [0] an absolute path, or a name that is looked up in the fixed PATH now */
+    /* exec, child: argv; [0] an absolute path, or a name that is looked up in the fixed PATH now.
+     * agent: the same, what the agent is given comes behind it; none: the program's usual name */
     const char *const *command;
     size_t n_command;
     const char *const *prefix; /* argv in front of it: setpriv, bwrap; may be empty */
     size_t n_prefix;
+
+    const char *agent;           /* agent: which program (common/base/tbl/agents.h) */
+    const char *model;           /* agent: NULL: the program's own */
+    const char *prompts;         /* agent: folder of <role>.txt; NULL: the shipped ones */
+    const char *home;            /* agent: its HOME; NULL: the scratch directory */
+    enum executor_access access; /* agent: what it may do to its place */
 
     baton_executor_fn callback; /* callback; called with callback_arg */
     void *callback_arg;

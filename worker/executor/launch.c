@@ -1,6 +1,6 @@
 /*
  * Starts the configured command under its guard: argv, environment, scratch directory, pipes.
- * In: run_exec, run_child. Out: common/process/child.c, environment, scratch.
+ * In: run_exec, run_child. Out: common/process/child.c, environment, scratch, run_agent (plans).
  */
 #include "common/base/fault.h"
 #include "common/base/text.h"
@@ -135,24 +135,67 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* Our ends into launch, the child's into fds. */
-static bool make_pipes(const struct attempt *attempt, struct launch *launch, int fds[4])
+void launch_plan_done(struct launch_plan *plan)
 {
-    if (attempt != NULL) {
+    agent_setup_done(&plan->setup);
+    buf_done(&plan->in);
+}
+
+/* The pool's command, and what the plan puts behind it; the words stay theirs. NULL: no memory. */
+static const char **argv_of(const struct executor_pool *pool, const struct launch_plan *plan)
+{
+    size_t n = 0;
+    size_t more = plan != NULL ? plan->setup.argv.count : 0;
+    while (pool->argv[n] != NULL) {
+        n++;
+    }
+    const char **argv = calloc(n + more + 1, sizeof(*argv));
+    for (size_t i = 0; argv != NULL && i < n + more; i++) {
+        argv[i] = i < n ? pool->argv[i] : plan->setup.argv.list[i - n];
+    }
+    return argv;
+}
+
+static void set_planned(const struct launch_plan *plan, struct env_block *block)
+{
+    for (size_t i = 0; i < plan->setup.env.count; i++) {
+        char *name = strdup(plan->setup.env.list[i]);
+        char *equals = name != NULL ? strchr(name, '=') : NULL;
+        if (equals == NULL) {
+            block->broken = true;
+        } else {
+            *equals = '\0';
+            env_block_set(block, name, equals + 1);
+        }
+        free(name);
+    }
+    if (plan->home != NULL) {
+        env_block_set(block, "HOME", plan->home);
+    }
+}
+
+/* Our ends into launch, the child's into fds. */
+static bool make_pipes(const struct attempt *attempt, const struct launch_plan *plan,
+                       struct launch *launch, int fds[4])
+{
+    if (plan != NULL) {
+        fds[0] = child_bytes(plan->in.data, plan->in.len);
+    } else if (attempt != NULL) {
         fds[0] = child_bytes(attempt->json, attempt->json_len);
     } else if (!child_pipe(true, &launch->in, &fds[0])) {
         return false;
     }
     return fds[0] >= 0 && child_pipe(false, &launch->out, &fds[1]) &&
            child_pipe(false, &launch->error, &fds[2]) &&
-           (attempt == NULL || child_pipe(false, &launch->result, &fds[3]));
+           (attempt == NULL || plan != NULL || child_pipe(false, &launch->result, &fds[3]));
 }
 
 static baton_code spawn(struct executor_pool *pool, const struct attempt *attempt,
-                        const struct executor_env *env, const int fds[4], struct launch *launch,
-                        struct baton_error *err)
+                        const struct launch_plan *plan, const struct executor_env *env,
+                        const int fds[4], struct launch *launch, struct baton_error *err)
 {
     struct env_block block = {NULL, 0, 0, false};
+    const char **argv = argv_of(pool, plan);
     const char *cwd = attempt != NULL && attempt->place != NULL ? attempt->place : launch->scratch;
     baton_code rc;
     set_base(pool, launch->scratch, &block);
@@ -162,12 +205,15 @@ static baton_code spawn(struct executor_pool *pool, const struct attempt *attemp
         env_block_set(&block, "BATON_ATTEMPT",
                       "0"); /* the marker; the number comes with each turn */
     }
+    if (plan != NULL) {
+        set_planned(plan, &block);
+    }
     env_block_set_declared(&block, env);
-    if (block.broken) {
+    if (block.broken || argv == NULL) {
         rc = baton_fail(err, BATON_E_service_unavailable, "no memory for an environment");
     } else {
         struct child_spec spec = {.guard = pool->guard,
-                                  .argv = (const char *const *)pool->argv,
+                                  .argv = argv,
                                   .env = (const char *const *)block.entries,
                                   .cwd = cwd,
                                   .fds = {fds[0], fds[1], fds[2], fds[3]},
@@ -177,6 +223,7 @@ static baton_code spawn(struct executor_pool *pool, const struct attempt *attemp
         FAULT_POINT(executor_after_start);
     }
     env_block_done(&block);
+    free(argv);
     return rc;
 }
 
@@ -185,6 +232,8 @@ baton_code launch_start(struct executor_pool *pool, const struct attempt *attemp
                         struct launch *ret_launch, struct baton_error *err)
 {
     struct launch launch = {CHILD_NONE, NULL, -1, -1, -1, -1};
+    struct launch_plan made = {.home = NULL};
+    struct launch_plan *plan = attempt != NULL && pool->kind->prepare != NULL ? &made : NULL;
     int fds[4] = {-1, -1, -1, -1};
     char name[128];
     if (attempt != NULL) {
@@ -193,14 +242,18 @@ baton_code launch_start(struct executor_pool *pool, const struct attempt *attemp
         snprintf(name, sizeof(name), "child.%s", profile->s);
     }
     baton_code rc = scratch_new(pool->scratch, name, pool->set.n_prefix > 0, &launch.scratch, err);
-    if (rc == BATON_OK && !make_pipes(attempt, &launch, fds)) {
+    if (rc == BATON_OK && plan != NULL) {
+        rc = pool->kind->prepare(pool, attempt, env, launch.scratch, plan, err);
+    }
+    if (rc == BATON_OK && !make_pipes(attempt, plan, &launch, fds)) {
         rc = baton_fail(err, BATON_E_service_unavailable,
                         "no pipes for an executor: %s (raise the limit of open files)",
                         strerror(errno));
     }
     if (rc == BATON_OK) {
-        rc = spawn(pool, attempt, env, fds, &launch, err);
+        rc = spawn(pool, attempt, plan, env, fds, &launch, err);
     }
+    launch_plan_done(&made);
     for (int i = 0; i < 4; i++) {
         close_fd(&fds[i]);
     }

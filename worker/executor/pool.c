@@ -1,6 +1,6 @@
 /*
  * The executor pool: its thread, its one epoll loop, and the functions of the interface.
- * In: worker (claim). Out: attempt.c, run_exec.c, run_child.c, run_callback.c.
+ * In: worker (claim). Out: attempt.c, run_exec.c, run_agent.c, run_child.c, run_callback.c.
  */
 #include "worker/executor/pool.h"
 
@@ -8,6 +8,7 @@
 #include "common/base/diag.h"
 #include "common/base/mailbox.h"
 #include "common/process/sweep.h"
+#include "worker/executor/run_agent.h"
 #include "worker/executor/scratch.h"
 
 #include <errno.h>
@@ -259,11 +260,9 @@ static void *run_pool(void *arg)
 
 static baton_code check_settings(const struct executor_settings *set, struct baton_error *err)
 {
-    if (set->kind == EXECUTOR_KIND_agent) {
-        return baton_fail(err, BATON_E_agent_unsupported,
-                          "service %s: executors of kind agent are not part of this version; use "
-                          "exec with the agent's command",
-                          set->service.s);
+    if (set->kind == EXECUTOR_KIND_agent &&
+        (set->agent == NULL || agent_find(set->agent) == NULL)) {
+        return baton_fail(err, BATON_E_usage, "an executor of kind agent needs a known agent");
     }
     if (set->parallel < 1 || set->state_dir == NULL || set->state_dir[0] != '/' ||
         (set->kind == EXECUTOR_KIND_callback && set->callback == NULL)) {
@@ -311,6 +310,7 @@ static baton_code open_pool(struct executor_pool *pool, struct baton_error *err)
 {
     static const struct kind *const kinds[] = {[EXECUTOR_KIND_exec] = &kind_exec,
                                                [EXECUTOR_KIND_child] = &kind_child,
+                                               [EXECUTOR_KIND_agent] = &kind_agent,
                                                [EXECUTOR_KIND_callback] = &kind_callback};
     pool->kind = kinds[pool->set.kind];
     if (asprintf(&pool->worker_mark, "%s/%s", pool->set.service.s, pool->set.worker.s) < 0) {
@@ -319,7 +319,8 @@ static baton_code open_pool(struct executor_pool *pool, struct baton_error *err)
     }
     baton_code rc = BATON_OK;
     if (pool->set.kind != EXECUTOR_KIND_callback) {
-        rc = launch_resolve(pool, err);
+        rc = pool->set.kind == EXECUTOR_KIND_agent ? agent_open(pool, err) : BATON_OK;
+        rc = rc != BATON_OK ? rc : launch_resolve(pool, err);
         rc = rc != BATON_OK ? rc : child_guard_find(pool->set.guard_path, &pool->guard, err);
         rc = rc != BATON_OK ? rc : clean_up(pool, err);
     }
@@ -417,6 +418,7 @@ baton_code executor_pool_new(const struct executor_settings *settings, struct ma
     }
     /* Borrowed during this call only. */
     pool->set.command = pool->set.prefix = NULL;
+    pool->set.agent = pool->set.model = pool->set.prompts = pool->set.home = NULL;
     pool->set.state_dir = pool->set.guard_path = NULL;
     *ret_pool = pool;
     return BATON_OK;

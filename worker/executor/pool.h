@@ -9,6 +9,7 @@
 
 #include "common/base/buf.h"
 #include "common/process/child.h"
+#include "worker/agent/agent.h"
 #include "worker/executor/environment.h"
 #include "worker/executor/executor.h"
 #include "worker/executor/output.h"
@@ -22,6 +23,7 @@
 #define POOL_PIECE (64 * 1024)
 
 struct executor_pool;
+struct launch_plan;
 
 /* A descriptor in the epoll set. Its owner embeds it; -1: not watched. */
 struct source {
@@ -88,6 +90,10 @@ struct kind {
     const char *word;
     baton_code (*open)(struct executor_pool *pool, struct baton_error *err);
     void (*start)(struct executor_pool *pool, struct attempt *attempt);
+    /* What is started for an attempt instead of the bare command: launch_start. May be NULL. */
+    baton_code (*prepare)(struct executor_pool *pool, const struct attempt *attempt,
+                          const struct executor_env *env, const char *scratch,
+                          struct launch_plan *ret_plan, struct baton_error *err);
     /* Asks it to end; why: "deadline", "stop", "cancel". Only in phase running. */
     void (*ask)(struct executor_pool *pool, struct attempt *attempt, const char *why);
     /* Ends it by force. Only when it has work. */
@@ -107,6 +113,7 @@ struct kind {
 
 extern const struct kind kind_exec;
 extern const struct kind kind_child;
+extern const struct kind kind_agent;
 extern const struct kind kind_callback;
 
 struct executor_pool {
@@ -203,6 +210,14 @@ void event_post(struct executor_pool *pool, struct executor_event *take_event);
 
 /* ---- launch.c ---- */
 
+/* What is started for one attempt where that is more than the pool's command and the turn's bytes. */
+struct launch_plan {
+    struct agent_setup setup; /* argv behind the command, environment below what is declared */
+    struct buf in;            /* standard input */
+    const char *home;         /* HOME; NULL: the scratch directory. Borrowed from the pool */
+};
+void launch_plan_done(struct launch_plan *plan);
+
 /* The pipes and directory of a process that was started. */
 struct launch {
     struct child child;
@@ -210,7 +225,7 @@ struct launch {
     int in;  /* write end, non-blocking; -1 if bytes were given */
     int out; /* read ends, non-blocking */
     int error;
-    int result; /* -1 for a long-lived child */
+    int result; /* -1 for a long-lived child, and where a plan says what is started */
 };
 
 /*

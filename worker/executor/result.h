@@ -35,6 +35,7 @@ struct executor_outcome {
     size_t object_len;
     bool by_exit; /* !ok: how it ended is all there is; its last line of standard error may say why
                    */
+    char hint[160]; /* a deadline that passed meanwhile may be explained by it; "": it is not */
     char message[EXECUTOR_MESSAGE_MAX + 1]; /* !ok; may hold the executor's own text, not escaped */
 };
 

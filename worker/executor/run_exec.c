@@ -1,10 +1,11 @@
 /*
- * Kind exec: one program for each attempt, its result on descriptor 3 (worker/EXECUTOR.md).
- * In: attempt.c, by kind_exec. Out: launch.c (start), output.c, result.c (what it means).
+ * Kind exec: one program for each attempt, its result on descriptor 3 (worker/EXECUTOR.md). Kind agent
+ * is the same around an agent program, whose result is made of what it prints (run_agent.c).
+ * In: attempt.c, by kind_exec, kind_agent. Out: launch.c (start), output.c, result.c (what it means).
  */
 #include "common/base/diag.h"
 #include "common/base/limits.h"
-#include "worker/executor/pool.h"
+#include "worker/executor/run_agent.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,8 +28,9 @@ struct exec_run {
     struct source result;
     struct output text;
     struct output error_text;
-    struct buf object; /* at most LIMIT_RESULT */
-    bool overflow;     /* there was more of it */
+    struct agent_run *agent; /* NULL: kind exec */
+    struct buf object;       /* at most LIMIT_RESULT */
+    bool overflow;           /* there was more of it */
     char *scratch;
     struct executor_env *env; /* its mask is in use */
     struct turn_id turn;      /* for log lines */
@@ -67,11 +69,17 @@ static bool read_some(struct exec_run *run, struct source *source, size_t max,
 static void take_out(struct exec_run *run, const char *bytes, size_t len)
 {
     output_feed(&run->text, bytes, len);
+    if (run->agent != NULL) {
+        agent_run_feed(run->agent, run->pool, run->attempt, bytes, len);
+    }
 }
 
 static void take_error(struct exec_run *run, const char *bytes, size_t len)
 {
     output_feed(&run->error_text, bytes, len);
+    if (run->agent != NULL) {
+        agent_run_feed_error(run->agent, bytes, len);
+    }
 }
 
 static void take_result(struct exec_run *run, const char *bytes, size_t len)
@@ -135,13 +143,20 @@ static void judge(struct exec_run *run, const struct child_status *status, struc
         return;
     case CHILD_END_exited:
     case CHILD_END_signaled:
-        mask_add(executor_env_mask(run->env), run->object.data, run->object.len, object);
+        if (run->agent != NULL) {
+            agent_run_end(run->agent, &exit, &run->error_text, object);
+        } else {
+            mask_add(executor_env_mask(run->env), run->object.data, run->object.len, object);
+        }
         if (!buf_ok(object) || !buf_ok(&run->object)) {
             buf_clear(object);
             run->overflow = true;
         }
         executor_result_check(run->attempt->role, object->data, object->len, run->overflow, &exit,
                               outcome);
+        if (run->agent != NULL) {
+            snprintf(outcome->hint, sizeof(outcome->hint), "%s", agent_run_hint(run->agent));
+        }
         return;
     }
 }
@@ -160,6 +175,7 @@ static void free_run(struct executor_pool *pool, struct exec_run *run)
         explicit_bzero(run->object.data, run->object.cap);
     }
     buf_done(&run->object);
+    agent_run_free(run->agent);
     executor_env_free(run->env);
     pool_remove(pool, run->scratch);
     pool_bury(pool, run);
@@ -173,8 +189,9 @@ static void settle(struct exec_run *run, const struct child_status *status)
     bool truncated;
     output_end(&run->text);
     output_end(&run->error_text);
-    output_text(&run->text, &run->error_text, &text, &truncated);
     judge(run, status, &object, &outcome);
+    const struct output *said = run->agent != NULL ? agent_run_said(run->agent) : NULL;
+    output_text(said != NULL ? said : &run->text, &run->error_text, &text, &truncated);
     if (outcome.by_exit) {
         output_add_last_line(&run->error_text, outcome.message, sizeof(outcome.message));
     }
@@ -213,7 +230,10 @@ static bool watch_all(struct executor_pool *pool, struct exec_run *run, struct l
     bool ok = source_watch(pool, &run->pid, launch->child.pidfd, pid_ready, run);
     ok = source_watch(pool, &run->out, launch->out, out_ready, run) && ok;
     ok = source_watch(pool, &run->error, launch->error, error_ready, run) && ok;
-    return source_watch(pool, &run->result, launch->result, result_ready, run) && ok;
+    run->result = SOURCE_NONE;
+    return (launch->result < 0 ||
+            source_watch(pool, &run->result, launch->result, result_ready, run)) &&
+           ok;
 }
 
 static void exec_start(struct executor_pool *pool, struct attempt *attempt)
@@ -221,10 +241,14 @@ static void exec_start(struct executor_pool *pool, struct attempt *attempt)
     struct launch launch;
     struct baton_error err;
     struct exec_run *run = calloc(1, sizeof(*run));
-    baton_code rc = run == NULL ? baton_fail(&err, BATON_E_no_memory, "no memory for an executor")
-                                : launch_start(pool, attempt, NULL, attempt->env, &launch, &err);
+    const bool is_agent = pool->kind == &kind_agent;
+    struct agent_run *agent = is_agent && run != NULL ? agent_run_new(pool, attempt->env) : NULL;
+    baton_code rc = run == NULL || (is_agent && agent == NULL)
+                        ? baton_fail(&err, BATON_E_no_memory, "no memory for an executor")
+                        : launch_start(pool, attempt, NULL, attempt->env, &launch, &err);
     if (rc != BATON_OK) {
         free(run);
+        agent_run_free(agent);
         attempt_fail(pool, attempt,
                      rc == BATON_E_place_missing ? FAILURE_bad_request : FAILURE_unavailable, "%s",
                      err.text);
@@ -233,6 +257,7 @@ static void exec_start(struct executor_pool *pool, struct attempt *attempt)
     *run = (struct exec_run){.pool = pool,
                              .attempt = attempt,
                              .child = launch.child,
+                             .agent = agent,
                              .object = BUF_INIT,
                              .scratch = launch.scratch,
                              .env = executor_env_share(attempt->env),
@@ -275,3 +300,11 @@ static void exec_forget(struct executor_pool *pool, struct attempt *attempt)
 
 const struct kind kind_exec = {
     .word = "exec", .start = exec_start, .ask = exec_ask, .kill = exec_kill, .forget = exec_forget};
+
+const struct kind kind_agent = {.word = "agent",
+                                .start = exec_start,
+                                .prepare = agent_prepare,
+                                .ask = exec_ask,
+                                .kill = exec_kill,
+                                .forget = exec_forget,
+                                .free = agent_free};

@@ -310,14 +310,14 @@ static void test_the_schema_has_the_roles_verdicts_and_no_other(void **state)
     (void)state;
     for (unsigned role = 0; role < ROLE_COUNT; role++) {
         struct buf schema = BUF_INIT;
-        struct foreign value;
-        struct foreign word;
+        struct loose value;
+        struct loose word;
         size_t at = 0;
         size_t count = 0;
         size_t legal = 0;
         agent_schema((enum role)role, &schema);
-        assert_true(foreign_parse(schema.data, schema.len, &value));
-        while (foreign_next(foreign_at(value, "properties.verdict.enum"), &at, NULL, &word)) {
+        assert_true(loose_parse(schema.data, schema.len, &value));
+        while (loose_next(loose_at(value, "properties.verdict.enum"), &at, NULL, &word)) {
             enum verdict verdict;
             assert_true(verdict_parse(word.at + 1, word.len - 2, &verdict));
             assert_true(verdict_legal((enum role)role, verdict));
@@ -333,7 +333,7 @@ static void test_the_schema_has_the_roles_verdicts_and_no_other(void **state)
 
 static void check_at_end(const char *text, const char *expected)
 {
-    struct foreign object = FOREIGN_NONE;
+    struct loose object = LOOSE_NONE;
     bool found = agent_verdict_at_end(text, strlen(text), &object);
     if (expected == NULL ? found
                          : !found || object.len != strlen(expected) ||

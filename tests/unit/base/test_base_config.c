@@ -245,7 +245,7 @@ static void the_shipped_example_loads(void **state)
     assert_int_equal(s->cut_off, CUT_OFF_kill);
     assert_int_equal(s->executor.kind, EXECUTOR_KIND_agent);
     assert_string_equal(s->executor.agent, "claude");
-    assert_string_equal(s->executor.model, "default");
+    assert_null(s->executor.model); /* the agent's own */
     assert_int_equal(s->n_profiles, 2);
     assert_string_equal(s->profiles[1].name.s, "backup");
     assert_string_equal(s->profiles[1].env[0].name, "ANTHROPIC_API_KEY");
@@ -352,11 +352,16 @@ static const struct trap mistakes[] = {
      "command must be a list"},
     {"services: {a: {roles: [owner], executor: {kind: exec, command: ['']}}}\n",
      "must be a text, not an empty one"},
-    {"services: {a: {roles: [owner], executor: {kind: agent}}}\n", "needs agent"},
+    {"services: {a: {roles: [owner], executor: {kind: agent}}}\n",
+     "needs an agent, one of: claude codex gemini"},
     {"services: {a: {roles: [owner], executor: {kind: agent, agent: clade}}}\n",
      "one of claude, codex, gemini"},
-    {"services: {a: {roles: [owner], executor: {kind: agent, agent: claude, command: [x]}}}\n",
-     "for kind exec and child only"},
+    {"services: {a: {roles: [owner], executor: {kind: agent, agent: claude, access: none}}}\n",
+     "one of auto, read, write, full"},
+    {"services: {a: {roles: [owner], executor: {kind: callback, command: [x]}}}\n",
+     "command is not for kind callback"},
+    {"services: {a: {roles: [owner], executor: {kind: exec, command: [x], prompts: p}}}\n",
+     "prompts is for kind agent only"},
     {"services: {a: {roles: [owner], executor: {kind: exec, command: [x], model: m}}}\n",
      "model is for kind agent only"},
     {"services: {a: {roles: [owner], executor: {kind: exec, command: [x], comand: [y]}}}\n",

@@ -1,7 +1,7 @@
 /*
  * Reads foreign JSON as spans. In: claude.c, codex.c, gemini.c, verdict.c. Out: common/base/text.c.
  */
-#include "worker/agent/foreign.h"
+#include "worker/agent/loose.h"
 
 #include "common/base/text.h"
 
@@ -134,7 +134,7 @@ static size_t take_value(const char *s, size_t len, size_t at, struct levels *le
     if (at < len && s[at] == (array ? ']' : '}')) {
         return at + 1;
     }
-    if (levels->depth == FOREIGN_DEPTH_MAX) {
+    if (levels->depth == LOOSE_DEPTH_MAX) {
         return 0;
     }
     uint64_t bit = (uint64_t)1 << levels->depth++;
@@ -181,21 +181,21 @@ static size_t skip_value(const char *s, size_t len, size_t at)
     return at;
 }
 
-bool foreign_parse_prefix(const char *bytes, size_t len, struct foreign *ret_value)
+bool loose_parse_prefix(const char *bytes, size_t len, struct loose *ret_value)
 {
     size_t from = bytes != NULL ? skip_white(bytes, len, 0) : len;
     size_t end = from < len ? skip_value(bytes, len, from) : 0;
     if (end == 0) {
         return false;
     }
-    *ret_value = (struct foreign){bytes + from, end - from};
+    *ret_value = (struct loose){bytes + from, end - from};
     return true;
 }
 
-bool foreign_parse(const char *bytes, size_t len, struct foreign *ret_value)
+bool loose_parse(const char *bytes, size_t len, struct loose *ret_value)
 {
-    struct foreign value;
-    if (!foreign_parse_prefix(bytes, len, &value) ||
+    struct loose value;
+    if (!loose_parse_prefix(bytes, len, &value) ||
         skip_white(bytes, len, (size_t)(value.at - bytes) + value.len) != len) {
         return false;
     }
@@ -205,35 +205,34 @@ bool foreign_parse(const char *bytes, size_t len, struct foreign *ret_value)
 
 /* ---- looking into values ---- */
 
-enum foreign_kind foreign_kind(struct foreign value)
+enum loose_kind loose_kind(struct loose value)
 {
     if (value.at == NULL || value.len == 0) {
-        return FOREIGN_none;
+        return LOOSE_none;
     }
     switch (value.at[0]) {
     case '{':
-        return FOREIGN_object;
+        return LOOSE_object;
     case '[':
-        return FOREIGN_array;
+        return LOOSE_array;
     case '"':
-        return FOREIGN_text;
+        return LOOSE_text;
     case 't':
     case 'f':
-        return FOREIGN_bool;
+        return LOOSE_bool;
     case 'n':
-        return FOREIGN_null;
+        return LOOSE_null;
     default:
-        return FOREIGN_number;
+        return LOOSE_number;
     }
 }
 
-bool foreign_next(struct foreign container, size_t *at, struct foreign *ret_name,
-                  struct foreign *ret_value)
+bool loose_next(struct loose container, size_t *at, struct loose *ret_name, struct loose *ret_value)
 {
-    enum foreign_kind kind = foreign_kind(container);
+    enum loose_kind kind = loose_kind(container);
     const char *s = container.at;
     size_t from;
-    if (kind != FOREIGN_array && kind != FOREIGN_object) {
+    if (kind != LOOSE_array && kind != LOOSE_object) {
         return false;
     }
     from = skip_white(s, container.len, *at == 0 ? 1 : *at);
@@ -243,13 +242,13 @@ bool foreign_next(struct foreign container, size_t *at, struct foreign *ret_name
     if (from + 1 >= container.len) {
         return false; /* its closing bracket */
     }
-    if (kind == FOREIGN_object) {
+    if (kind == LOOSE_object) {
         size_t end = skip_string(s, container.len, from);
         if (end == 0) {
             return false;
         }
         if (ret_name != NULL) {
-            *ret_name = (struct foreign){s + from, end - from};
+            *ret_name = (struct loose){s + from, end - from};
         }
         from = skip_name(s, container.len, from);
         from = skip_white(s, container.len, from);
@@ -258,40 +257,40 @@ bool foreign_next(struct foreign container, size_t *at, struct foreign *ret_name
     if (end == 0) {
         return false;
     }
-    *ret_value = (struct foreign){s + from, end - from};
+    *ret_value = (struct loose){s + from, end - from};
     *at = end;
     return true;
 }
 
-bool foreign_is(struct foreign value, const char *word)
+bool loose_is(struct loose value, const char *word)
 {
     size_t n = strlen(word);
-    return foreign_kind(value) == FOREIGN_text && value.len == n + 2 &&
+    return loose_kind(value) == LOOSE_text && value.len == n + 2 &&
            memcmp(value.at + 1, word, n) == 0;
 }
 
-static struct foreign member_of(struct foreign object, const char *name, size_t name_len)
+static struct loose member_of(struct loose object, const char *name, size_t name_len)
 {
-    struct foreign key;
-    struct foreign value;
+    struct loose key;
+    struct loose value;
     size_t at = 0;
-    if (foreign_kind(object) != FOREIGN_object) {
-        return FOREIGN_NONE;
+    if (loose_kind(object) != LOOSE_object) {
+        return LOOSE_NONE;
     }
-    while (foreign_next(object, &at, &key, &value)) {
+    while (loose_next(object, &at, &key, &value)) {
         if (key.len == name_len + 2 && memcmp(key.at + 1, name, name_len) == 0) {
             return value;
         }
     }
-    return FOREIGN_NONE;
+    return LOOSE_NONE;
 }
 
-struct foreign foreign_member(struct foreign value, const char *name)
+struct loose loose_member(struct loose value, const char *name)
 {
     return member_of(value, name, strlen(name));
 }
 
-struct foreign foreign_at(struct foreign value, const char *path)
+struct loose loose_at(struct loose value, const char *path)
 {
     while (*path != '\0' && value.at != NULL) {
         size_t n = strcspn(path, ".");
@@ -301,9 +300,9 @@ struct foreign foreign_at(struct foreign value, const char *path)
     return value;
 }
 
-bool foreign_true(struct foreign value)
+bool loose_true(struct loose value)
 {
-    return value.len == 4 && foreign_kind(value) == FOREIGN_bool;
+    return value.len == 4 && loose_kind(value) == LOOSE_bool;
 }
 
 /* ---- texts ---- */
@@ -368,9 +367,9 @@ static uint32_t unescape(const char *s, size_t len, size_t *ret_used)
     return point >= 0xD800 && point < 0xE000 ? REPLACEMENT : point;
 }
 
-void foreign_text(struct foreign value, size_t max, struct buf *out)
+void loose_text(struct loose value, size_t max, struct buf *out)
 {
-    if (foreign_kind(value) != FOREIGN_text) {
+    if (loose_kind(value) != LOOSE_text) {
         return;
     }
     const char *s = value.at + 1;
@@ -433,9 +432,9 @@ static struct decimal decimal_of(const char *s, size_t len)
     return d;
 }
 
-bool foreign_number(struct foreign value, int64_t scale, int64_t *ret_number)
+bool loose_number(struct loose value, int64_t scale, int64_t *ret_number)
 {
-    if (foreign_kind(value) != FOREIGN_number) {
+    if (loose_kind(value) != LOOSE_number) {
         return false;
     }
     struct decimal d = decimal_of(value.at, value.len);

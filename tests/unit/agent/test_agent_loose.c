@@ -1,6 +1,6 @@
 /* Foreign JSON: what is one value, what stands in it, and that nothing else gets through. */
 #include "common/base/check.h"
-#include "worker/agent/foreign.h"
+#include "worker/agent/loose.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,12 +11,12 @@
 
 static bool parses(const char *text)
 {
-    struct foreign value;
+    struct loose value;
     size_t len = strlen(text);
     char *bytes = malloc(len + 1); /* without the NUL in reach: a sanitizer sees one byte too far */
     assert_non_null(bytes);
     memcpy(bytes, text, len);
-    bool ok = foreign_parse(bytes, len, &value);
+    bool ok = loose_parse(bytes, len, &value);
     free(bytes);
     return ok;
 }
@@ -58,59 +58,59 @@ static void test_one_value_and_nothing_else(void **state)
 static void test_depth_is_bounded(void **state)
 {
     char text[2 * 200001];
-    struct foreign value;
+    struct loose value;
     (void)state;
-    for (size_t depth = FOREIGN_DEPTH_MAX - 1; depth <= 200000; depth = depth * 3 / 2 + 1) {
+    for (size_t depth = LOOSE_DEPTH_MAX - 1; depth <= 200000; depth = depth * 3 / 2 + 1) {
         memset(text, '[', depth);
         text[depth] = '1';
         memset(text + depth + 1, ']', depth);
-        assert_int_equal(foreign_parse(text, 2 * depth + 1, &value), depth <= FOREIGN_DEPTH_MAX);
+        assert_int_equal(loose_parse(text, 2 * depth + 1, &value), depth <= LOOSE_DEPTH_MAX);
     }
 }
 
-static struct foreign of(const char *text)
+static struct loose of(const char *text)
 {
-    struct foreign value;
-    assert_true(foreign_parse(text, strlen(text), &value));
+    struct loose value;
+    assert_true(loose_parse(text, strlen(text), &value));
     return value;
 }
 
 static void test_members(void **state)
 {
-    struct foreign value =
+    struct loose value =
         of("{\"a\":{\"b\":{\"c\":7}},\"list\":[1,\"two\",{}],\"a\":2,\"ok\":true}");
-    struct foreign name;
-    struct foreign member;
+    struct loose name;
+    struct loose member;
     int64_t number;
     size_t at = 0;
     int count = 0;
     (void)state;
-    assert_true(foreign_number(foreign_at(value, "a.b.c"), 1, &number) && number == 7);
-    assert_int_equal(foreign_kind(foreign_at(value, "a.x.c")), FOREIGN_none);
-    assert_int_equal(foreign_kind(foreign_at(value, "list.b")), FOREIGN_none);
-    assert_int_equal(foreign_kind(foreign_member(value, "A")), FOREIGN_none);
-    assert_true(foreign_true(foreign_member(value, "ok")));
-    assert_false(foreign_true(foreign_member(value, "a")));
-    while (foreign_next(value, &at, &name, &member)) {
+    assert_true(loose_number(loose_at(value, "a.b.c"), 1, &number) && number == 7);
+    assert_int_equal(loose_kind(loose_at(value, "a.x.c")), LOOSE_none);
+    assert_int_equal(loose_kind(loose_at(value, "list.b")), LOOSE_none);
+    assert_int_equal(loose_kind(loose_member(value, "A")), LOOSE_none);
+    assert_true(loose_true(loose_member(value, "ok")));
+    assert_false(loose_true(loose_member(value, "a")));
+    while (loose_next(value, &at, &name, &member)) {
         count++;
     }
     assert_int_equal(count, 4);
     at = 0;
     count = 0;
-    while (foreign_next(foreign_member(value, "list"), &at, NULL, &member)) {
-        assert_true(count != 1 || foreign_is(member, "two"));
+    while (loose_next(loose_member(value, "list"), &at, NULL, &member)) {
+        assert_true(count != 1 || loose_is(member, "two"));
         count++;
     }
     assert_int_equal(count, 3);
     at = 0;
-    assert_false(foreign_next(of("[ ]"), &at, NULL, &member));
-    assert_false(foreign_next(of("7"), &at, NULL, &member));
+    assert_false(loose_next(of("[ ]"), &at, NULL, &member));
+    assert_false(loose_next(of("7"), &at, NULL, &member));
 }
 
 static void check_text(const char *json, size_t max, const char *expected)
 {
     struct buf out = BUF_INIT;
-    foreign_text(of(json), max, &out);
+    loose_text(of(json), max, &out);
     assert_string_equal(out.data != NULL ? out.data : "", expected);
     buf_done(&out);
 }
@@ -139,7 +139,7 @@ static void test_texts(void **state)
 static void check_number(const char *json, int64_t scale, int64_t expected)
 {
     int64_t number = -1;
-    assert_true(foreign_number(of(json), scale, &number));
+    assert_true(loose_number(of(json), scale, &number));
     assert_int_equal(number, expected);
 }
 
@@ -157,7 +157,7 @@ static void test_numbers(void **state)
     check_number("0e999999999999", 1, 0);
     check_number("99999999999999999999999999", 1, INT64_MAX);
     check_number("0.1234567890123456789012345", 1000000, 123456);
-    assert_false(foreign_number(of("\"7\""), 1, &number));
+    assert_false(loose_number(of("\"7\""), 1, &number));
     assert_int_equal(number, 5);
 }
 

@@ -1,0 +1,332 @@
+/*
+ * Agent programs in the pool: what is handed to one, and what is made of its output.
+ * In: run_exec.c, launch.c. Out: worker/agent/agent.h, worker/agent/prompt.h
+ */
+#include "worker/executor/run_agent.h"
+
+#include "common/base/limits.h"
+#include "worker/agent/agent.h"
+#include "worker/agent/prompt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The kind's state: const once the pool is open. */
+struct agent_kind {
+    const struct agent_program *program;
+    struct prompts prompts;
+    char *model;
+    char *home;
+    enum executor_access access;
+};
+
+struct agent_run {
+    struct agent_reading reading;
+    struct executor_env *env; /* its mask is in use */
+    struct line_reader lines;
+    struct line_reader error_lines;
+    struct output said;
+    bool any_said;
+    char hint[256];
+};
+
+/* ---- open ---- */
+
+static char *copy_of(const char *text, bool *ok)
+{
+    char *copy = text != NULL ? strdup(text) : NULL;
+    *ok = *ok && (text == NULL || copy != NULL);
+    return copy;
+}
+
+baton_code agent_open(struct executor_pool *pool, struct baton_error *err)
+{
+    const struct executor_settings *set = &pool->set;
+    struct agent_kind *kind = calloc(1, sizeof(*kind));
+    bool ok = kind != NULL;
+    pool->state = kind;
+    if (ok) {
+        kind->program = agent_find(set->agent);
+        kind->access = set->access;
+        kind->model = copy_of(set->model, &ok);
+        kind->home = copy_of(set->home, &ok);
+    }
+    if (!ok) {
+        return baton_fail(err, BATON_E_no_memory, "no memory for an agent executor");
+    }
+    if (set->n_command == 0) {
+        pool->set.command = &kind->program->command;
+        pool->set.n_command = 1;
+    }
+    return prompts_load(set->prompts, &kind->prompts, err);
+}
+
+void agent_free(struct executor_pool *pool)
+{
+    struct agent_kind *kind = pool->state;
+    if (kind != NULL) {
+        prompts_done(&kind->prompts);
+        free(kind->model);
+        free(kind->home);
+        free(kind);
+    }
+}
+
+/* ---- what is handed to the program ---- */
+
+static const char *declared(const void *arg, const char *name)
+{
+    return executor_env_find(arg, name);
+}
+
+/* Writes a file below the scratch directory, which nobody else has been in yet. Who shares it gets at
+ * the file by its group. */
+static bool write_file(const char *scratch, const char *name, const void *bytes, size_t len,
+                       bool shared)
+{
+    char path[4096];
+    const char *slash = strchr(name, '/');
+    if (slash != NULL) {
+        snprintf(path, sizeof(path), "%s/%.*s", scratch, (int)(slash - name), name);
+        if ((mkdir(path, 0700) != 0 && errno != EEXIST) || (shared && chmod(path, 0770) != 0)) {
+            return false;
+        }
+    }
+    snprintf(path, sizeof(path), "%s/%s", scratch, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    bool ok = fd >= 0 && (!shared || fchmod(fd, 0660) == 0);
+    for (const char *at = bytes; ok && len > 0;) {
+        ssize_t n = write(fd, at, len);
+        ok = n > 0 || (n < 0 && errno == EINTR);
+        at += n > 0 ? n : 0;
+        len -= n > 0 ? (size_t)n : 0;
+    }
+    return (fd < 0 || close(fd) == 0) && ok;
+}
+
+static bool write_files(const struct agent_setup *setup, const struct buf *schema,
+                        const struct buf *payload, const char *scratch, bool shared)
+{
+    bool ok = write_file(scratch, AGENT_SCHEMA_FILE, schema->data, schema->len, shared);
+    for (size_t i = 0; ok && i + 1 < setup->files.count; i += 2) {
+        const char *text = setup->files.list[i + 1];
+        ok = write_file(scratch, setup->files.list[i], text, strlen(text), shared);
+    }
+    return ok && (payload->len == 0 ||
+                  write_file(scratch, PROMPT_PAYLOAD_FILE, payload->data, payload->len, shared));
+}
+
+static enum agent_access access_of(const struct agent_kind *kind, const struct attempt *attempt)
+{
+    switch (kind->access) {
+    case EXECUTOR_ACCESS_auto:
+        return attempt->read_only ? AGENT_ACCESS_read : AGENT_ACCESS_write;
+    case EXECUTOR_ACCESS_read:
+        return AGENT_ACCESS_read;
+    case EXECUTOR_ACCESS_write:
+        return AGENT_ACCESS_write;
+    case EXECUTOR_ACCESS_full:
+        return AGENT_ACCESS_full;
+    }
+    return AGENT_ACCESS_read;
+}
+
+static baton_code fill_prompt(const struct agent_kind *kind, const struct attempt *attempt,
+                              const char *scratch, struct buf *prompt, struct buf *payload,
+                              struct baton_error *err)
+{
+    char mark[PROMPT_MARK_MAX + 1];
+    char payload_path[4096];
+    uint64_t drawn;
+    random_bytes(&drawn, sizeof(drawn));
+    snprintf(mark, sizeof(mark), "%016llx", (unsigned long long)drawn);
+    snprintf(payload_path, sizeof(payload_path), "%s/%s", scratch, PROMPT_PAYLOAD_FILE);
+    const struct prompt_values values = {
+        .role = attempt->role,
+        .task = attempt->task.s,
+        .task_rev = attempt->task_rev,
+        .run = attempt->run.s,
+        .intent = attempt->intent.s,
+        .json = attempt->json,
+        .json_len = attempt->json_len,
+        .read_only = access_of(kind, attempt) == AGENT_ACCESS_read,
+        .place = attempt->place != NULL,
+        .schema = kind->program->schema,
+        .mark = mark,
+        .payload_path = payload_path,
+    };
+    return prompt_fill(&kind->prompts, &values, prompt, payload, err);
+}
+
+baton_code agent_prepare(struct executor_pool *pool, const struct attempt *attempt,
+                         const struct executor_env *env, const char *scratch,
+                         struct launch_plan *ret_plan, struct baton_error *err)
+{
+    const struct agent_kind *kind = pool->state;
+    struct buf schema = BUF_INIT;
+    struct buf payload = BUF_INIT;
+    struct launch_plan plan = {.home = kind->home};
+    agent_schema(attempt->role, &schema);
+    baton_code rc = buf_ok(&schema) ? fill_prompt(kind, attempt, scratch, &plan.in, &payload, err)
+                                    : baton_fail(err, BATON_E_no_memory, "no memory for a prompt");
+    if (rc == BATON_OK) {
+        const struct agent_request request = {
+            .access = access_of(kind, attempt),
+            .model = kind->model,
+            .schema = schema.data,
+            .scratch = scratch,
+            .place = attempt->place != NULL,
+            .own_home = kind->home != NULL || executor_env_find(env, "HOME") != NULL,
+            .declared = declared,
+            .declared_arg = env,
+        };
+        kind->program->setup(&request, &plan.setup);
+        if (plan.setup.argv.broken || plan.setup.env.broken || plan.setup.files.broken) {
+            rc = baton_fail(err, BATON_E_no_memory, "no memory for an agent's command");
+        } else if (!write_files(&plan.setup, &schema, &payload, scratch, pool->set.n_prefix > 0)) {
+            rc = baton_fail(err, BATON_E_service_unavailable,
+                            "cannot write into the scratch directory: %s", strerror(errno));
+        }
+    }
+    buf_done(&schema);
+    buf_done(&payload);
+    if (rc != BATON_OK) {
+        launch_plan_done(&plan);
+        return rc;
+    }
+    *ret_plan = plan;
+    return BATON_OK;
+}
+
+/* ---- what it prints ---- */
+
+struct agent_run *agent_run_new(struct executor_pool *pool, const struct executor_env *env)
+{
+    const struct agent_kind *kind = pool->state;
+    struct agent_run *run = calloc(1, sizeof(*run));
+    if (run != NULL) {
+        run->env = executor_env_share((struct executor_env *)env); /* counted, not changed */
+        agent_reading_init(&run->reading, kind->program);
+        line_reader_init(&run->lines, LIMIT_CHILD_FRAME);
+        line_reader_init(&run->error_lines, LIMIT_STDERR_LINE);
+        output_init(&run->said, mask_nothing(), OUTPUT_HEAD, OUTPUT_TAIL, NULL, NULL);
+    }
+    return run;
+}
+
+void agent_run_free(struct agent_run *run)
+{
+    if (run != NULL) {
+        agent_reading_done(&run->reading);
+        line_reader_done(&run->lines);
+        line_reader_done(&run->error_lines);
+        output_done(&run->said);
+        executor_env_free(run->env);
+        free(run);
+    }
+}
+
+static void tell(struct executor_pool *pool, const struct attempt *attempt, const struct buf *text)
+{
+    if (attempt != NULL && buf_ok(text) && text->len > 0) {
+        size_t len = text->len < EXECUTOR_PROGRESS_MAX ? text->len : EXECUTOR_PROGRESS_MAX;
+        while (len < text->len && len > 0 && ((unsigned char)text->data[len] & 0xC0) == 0x80) {
+            len--; /* not in the middle of a character */
+        }
+        attempt_progress(pool, attempt, text->data, len);
+    }
+}
+
+static void take_line(struct agent_run *run, struct executor_pool *pool,
+                      const struct attempt *attempt, const char *line, size_t len)
+{
+    struct buf masked = BUF_INIT;
+    struct buf said = BUF_INIT;
+    struct buf doing = BUF_INIT;
+    mask_add(executor_env_mask(run->env), line, len, &masked);
+    if (buf_ok(&masked) && masked.len > 0) {
+        agent_line(&run->reading, masked.data, masked.len, &said, &doing);
+    }
+    if (buf_ok(&said) && said.len > 0) {
+        run->any_said = true;
+        output_feed(&run->said, said.data, said.len);
+        output_feed(&run->said, "\n", said.data[said.len - 1] == '\n' ? 0 : 1);
+    }
+    tell(pool, attempt, &said);
+    tell(pool, attempt, &doing);
+    buf_done(&masked);
+    buf_done(&said);
+    buf_done(&doing);
+}
+
+/* A line that is too long is passed over: what a tool printed, say. The program's own end is short. */
+void agent_run_feed(struct agent_run *run, struct executor_pool *pool,
+                    const struct attempt *attempt, const char *bytes, size_t len)
+{
+    const char *line;
+    size_t line_len;
+    enum line_state state;
+    if (!line_reader_feed(&run->lines, bytes, len)) {
+        return; /* without memory its end is not seen: invalid_output */
+    }
+    while ((state = line_reader_next(&run->lines, &line, &line_len)) != LINE_none) {
+        if (state == LINE_whole) {
+            take_line(run, pool, attempt, line, line_len);
+        }
+    }
+}
+
+void agent_run_feed_error(struct agent_run *run, const char *bytes, size_t len)
+{
+    const char *line;
+    size_t line_len;
+    enum failure class;
+    if (!line_reader_feed(&run->error_lines, bytes, len)) {
+        return;
+    }
+    while (line_reader_next(&run->error_lines, &line, &line_len) != LINE_none) {
+        if (agent_class(run->reading.program, agent_status_in(line, line_len), line, line_len,
+                        &class)) {
+            struct buf masked = BUF_INIT;
+            mask_add(executor_env_mask(run->env), line, line_len, &masked);
+            snprintf(run->hint, sizeof(run->hint), "%s", buf_ok(&masked) ? masked.data : "");
+            buf_done(&masked);
+        }
+    }
+}
+
+void agent_run_end(struct agent_run *run, const struct executor_exit *exit,
+                   const struct output *error, struct buf *object)
+{
+    const char *line;
+    size_t len;
+    char last[EXECUTOR_MESSAGE_MAX] = "";
+    if (line_reader_rest(&run->lines, &line, &len)) {
+        take_line(run, NULL, NULL, line, len);
+    }
+    output_end(&run->said);
+    output_add_last_line(error, last, sizeof(last));
+    const struct agent_end end = {
+        .signaled = exit->signaled,
+        .value = exit->value,
+        .error = last[0] != '\0' ? last + 2 : NULL, /* behind its ": " */
+        .error_len = last[0] != '\0' ? strlen(last + 2) : 0,
+        .now = wall_now(),
+    };
+    agent_judge(&run->reading, &end, object);
+}
+
+const struct output *agent_run_said(const struct agent_run *run)
+{
+    return run->any_said ? &run->said : NULL;
+}
+
+const char *agent_run_hint(const struct agent_run *run)
+{
+    return run->hint;
+}
