@@ -311,11 +311,18 @@ baton_code batch_commit(struct engine *engine, enum engine_result *ret_result, i
         records[i] = engine->puts[i].record;
     }
     struct log_txn txn = {engine->generation, records, engine->n_puts, offsets, n_offsets};
+    bool doubt = false;
     for (int tries = 0; tries < UNKNOWN_TRIES; tries++) {
         rc = log_commit(engine->member, &txn, COMMIT_TIMEOUT_MS, &result, why);
         if (rc != BATON_OK || result.verdict != LOG_VERDICT_unknown) {
             break; /* an unknown outcome is asked again by the same call */
         }
+        doubt = true;
+    }
+    if (doubt && baton_code_class(rc) == BATON_CLASS_retry) {
+        /* The repetition did not come to its turn; what it repeats may have happened. */
+        result = (struct log_commit_result){LOG_VERDICT_unknown, rc, -1};
+        rc = BATON_OK;
     }
     judged_ahead(engine, ahead);
     if (rc == BATON_OK && result.verdict == LOG_VERDICT_fenced && fenced_too_often(engine)) {

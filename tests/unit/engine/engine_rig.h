@@ -59,6 +59,8 @@ static struct {
     int64_t noted; /* 0: nothing */
     int refuse;    /* so many commits are not sent and answered with verdict */
     enum log_verdict verdict;
+    int let_through; /* so many commits are sent; after them */
+    int failing;     /* so many do not come to their turn: an error, and no verdict */
     int unavailable; /* so many calls for offsets fail */
 } spy;
 
@@ -143,6 +145,12 @@ static baton_code spy_commit(struct log_member *member, const struct log_txn *tx
         spy.refuse--;
         *ret_result = (struct log_commit_result){spy.verdict, BATON_E_service_unavailable, -1};
         return BATON_OK;
+    }
+    if (spy.let_through > 0) {
+        spy.let_through--;
+    } else if (spy.failing > 0) {
+        spy.failing--;
+        return baton_fail(err, BATON_E_timed_out, "the spy has the log");
     }
     return spy.real->commit(member, txn, timeout_ms, ret_result, err);
 }

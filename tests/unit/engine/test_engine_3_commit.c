@@ -234,6 +234,34 @@ static void test_fenced_five_times_in_a_minute_is_the_end(void **state)
 }
 
 #ifdef BATON_FAULTS
+/* Rule 15: the repetition does not come to its turn, and what it repeats has happened. All is restored,
+ * and the next batch, which holds more, is not taken for the repetition. */
+static void test_rule_15_a_repetition_that_fails_leaves_the_doubt(void **state)
+{
+    struct rig *rig = *state;
+    struct driven d;
+    char text[128];
+    driven_open(&d, rig, "w1");
+    driven_ready(&d);
+    d.also_to = "out";
+    assert_true(fault_set("log.after_commit:fail", text, sizeof(text)));
+    spy.let_through = 1;
+    spy.failing = 1;
+    rig_publish(rig, "in", 0, "a", "v");
+    for (int64_t end = mono_now().v + WAIT_MS; spy.failing > 0 && mono_now().v < end;) {
+        (void)driven_step(&d, 5);
+    }
+    assert_true(fault_set("", text, sizeof(text)));
+    rig_publish(rig, "in", 0, "b", "v");
+    driven_until(&d, '+', 1);
+    assert_int_equal(rig_offset(rig, "in", 0), 2);
+    assert_string_equal(d.seen, "a b");
+    size_t n = strlen(rig_keys(rig, "out", 0));
+    n += strlen(rig_keys(rig, "out", 1));
+    assert_true(n == strlen("ab") || n == strlen("a b")); /* each once, over both */
+    driven_close(&d);
+}
+
 /* The same on the log itself: committed, and nobody knows; not committed, and nobody knows. */
 static void test_rule_15_on_the_log_nothing_is_there_twice(void **state)
 {
@@ -295,6 +323,7 @@ int main(void)
         RIG_TEST(test_a_fenced_producer_is_renewed_before_the_restore),
         RIG_TEST(test_fenced_five_times_in_a_minute_is_the_end),
 #ifdef BATON_FAULTS
+        RIG_TEST(test_rule_15_a_repetition_that_fails_leaves_the_doubt),
         RIG_TEST(test_rule_15_on_the_log_nothing_is_there_twice),
 #endif
     };
