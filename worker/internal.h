@@ -91,6 +91,7 @@ struct decision {
     struct buf bytes;  /* its value */
     size_t put;        /* index in the batch */
     int64_t offset;    /* once committed */
+    struct wall_ms at; /* the same: when, by the log's time */
     struct turn *turn; /* a claim: the verified bytes; its executor starts once this is folded */
     struct wall_ms appended; /* a claim: when its handoff was appended; 0 for a later attempt */
     int settled_attempt;     /* the fact that this decision ends, 0: none */
@@ -373,6 +374,10 @@ baton_code restore_facts(struct worker *w, struct baton_error *err);
 baton_code restore_dues(struct worker *w, int32_t partition, bool paused, struct baton_error *err);
 /* When a queued turn may start, on the monotonic clock: not_before - now, within 0..delay_ms. */
 struct mono_ms due_of(const struct turn_record *record);
+/* Where the log has a turn's record. at: what it was dated with; 0 (no log that is as it should be
+ * leaves it out): the record's own time. */
+struct log_place place_of(const struct turn_record *record, int32_t partition, int64_t offset,
+                          struct wall_ms at);
 
 /* ---- round.c ---- */
 

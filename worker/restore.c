@@ -28,6 +28,12 @@ struct mono_ms due_of(const struct turn_record *record)
     return (struct mono_ms){mono_now().v + wait};
 }
 
+struct log_place place_of(const struct turn_record *record, int32_t partition, int64_t offset,
+                          struct wall_ms at)
+{
+    return (struct log_place){partition, offset, at.v > 0 ? at : record->updated_at};
+}
+
 baton_code restore_begin(struct worker *w, const struct engine_event *event,
                          struct baton_error *err)
 {
@@ -161,10 +167,11 @@ static baton_code fold_turn(struct worker *w, int32_t partition, const struct lo
         }
         return rc == BATON_E_no_memory ? rc : BATON_OK;
     }
+    const struct log_place place = place_of(&state, partition, record->offset, record->at);
     rc = note_unstarted(w, partition, &state, err);
     if (rc == BATON_OK) {
-        rc = store_turn_fold(w->store, partition, record->offset, &state, record->value,
-                             record->value_len, due_of(&state), err);
+        rc = store_turn_fold(w->store, &place, &state, record->value, record->value_len,
+                             due_of(&state), err);
     }
     if (rc == BATON_E_role_mismatch) {
         /* Somebody wrote another identity into the log. Its word is taken as it is, so that the
@@ -173,8 +180,8 @@ static baton_code fold_turn(struct worker *w, int32_t partition, const struct lo
                   D_INT("offset", record->offset));
         rc = store_turn_forget(w->store, key, err);
         if (rc == BATON_OK) {
-            rc = store_turn_fold(w->store, partition, record->offset, &state, record->value,
-                                 record->value_len, due_of(&state), err);
+            rc = store_turn_fold(w->store, &place, &state, record->value, record->value_len,
+                                 due_of(&state), err);
         }
     }
     turn_record_done(&state);

@@ -1,7 +1,8 @@
 /*
  * What may be forgotten (protocol rule 30): taken records of both inputs are trimmed once a minute;
  * a closed turn leaves the turn log 14 days after its end, and only while the handoff topic is read
- * to its end and trimmed up to there.
+ * to its end and trimmed up to there. Days are those of the log: what it dated the end with against
+ * the time that it has now. No wall clock of a worker, jumping or wrong, makes a turn forgotten early.
  *
  * In: worker/worker.c  Out: common/engine/engine.h, worker/decision.c
  */
@@ -47,7 +48,11 @@ baton_code retention_tick(struct worker *w, struct baton_error *err)
     engine_trim(w->engine);
     rest(w);
     size_t n = engine_partitions(w->engine, partitions);
-    struct wall_ms before = {wall_now().v - TOMBSTONE_AFTER_MS};
+    struct wall_ms now_there;
+    if (!log_time(w->log, &now_there)) {
+        return BATON_OK;
+    }
+    const struct wall_ms before = {now_there.v - TOMBSTONE_AFTER_MS};
     for (size_t i = 0; rc == BATON_OK && i < n; i++) {
         size_t count = 0;
         rc = store_turns_ended(w->store, partitions[i], before, ids, TOMBSTONES_MAX, &count, err);

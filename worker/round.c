@@ -164,8 +164,10 @@ static baton_code fold_decision(struct worker *w, struct decision *decision,
     if (!w->paused[decision->partition]) {
         due = due_of(&decision->record);
     }
-    rc = store_turn_fold(w->store, decision->partition, decision->offset, &decision->record,
-                         decision->bytes.data, decision->bytes.len, due, err);
+    const struct log_place place =
+        place_of(&decision->record, decision->partition, decision->offset, decision->at);
+    rc = store_turn_fold(w->store, &place, &decision->record, decision->bytes.data,
+                         decision->bytes.len, due, err);
     if (rc == BATON_OK && decision->settled_attempt != 0) {
         rc = store_end_forget(w->store, decision->record.id.s, decision->settled_attempt,
                               decision->settled_boot.s, err);
@@ -368,6 +370,7 @@ baton_code round_commit(struct worker *w, struct baton_error *err)
     }
     for (size_t i = 0; i < w->batch.count; i++) {
         w->batch.list[i].offset = engine_offset(w->engine, w->batch.list[i].put);
+        w->batch.list[i].at = engine_appended(w->engine, w->batch.list[i].put);
     }
     for (size_t i = 0; i < w->batch.n_notes; i++) {
         w->batch.notes[i].offset = engine_offset(w->engine, w->batch.notes[i].put);

@@ -92,8 +92,14 @@ size_t engine_batch_count(const struct engine *engine)
 
 int64_t engine_offset(const struct engine *engine, size_t index)
 {
-    BATON_PRE(engine->committed && index < engine->n_offsets);
-    return engine->offsets[index];
+    BATON_PRE(engine->committed && index < engine->n_places);
+    return engine->places[index].offset;
+}
+
+struct wall_ms engine_appended(const struct engine *engine, size_t index)
+{
+    BATON_PRE(engine->committed && index < engine->n_places);
+    return engine->places[index].at;
 }
 
 static void note_unavailable(struct engine *engine, const char *topic, baton_code code)
@@ -193,19 +199,19 @@ static size_t list_offsets(const struct engine *engine, struct log_offset *offse
     return n;
 }
 
-/* Remembers where the records of the batch are in the log. */
-static void keep_offsets(struct engine *engine, const struct log_record *records)
+/* Remembers where the records of the batch are in the log, and since when. */
+static void keep_places(struct engine *engine, const struct log_record *records)
 {
-    if (engine->n_offsets < engine->n_puts) {
-        int64_t *offsets = realloc(engine->offsets, engine->n_puts * sizeof(*offsets));
-        if (offsets == NULL) {
-            check_failed("allocation", "the offsets of a batch", __FILE__, __LINE__);
+    if (engine->n_places < engine->n_puts) {
+        struct place *places = realloc(engine->places, engine->n_puts * sizeof(*places));
+        if (places == NULL) {
+            check_failed("allocation", "the places of a batch", __FILE__, __LINE__);
         }
-        engine->offsets = offsets;
+        engine->places = places;
     }
-    engine->n_offsets = engine->n_puts;
+    engine->n_places = engine->n_puts;
     for (size_t i = 0; i < engine->n_puts; i++) {
-        engine->offsets[i] = records[i].offset;
+        engine->places[i] = (struct place){records[i].offset, records[i].at};
     }
     engine->committed = true;
 }
@@ -237,7 +243,7 @@ static enum engine_result judge_commit(struct engine *engine, const struct log_r
 {
     switch (result->verdict) {
     case LOG_VERDICT_committed:
-        keep_offsets(engine, records);
+        keep_places(engine, records);
         note_written(engine, records);
         intake_committed(engine);
         engine->gap_until_ns = mono_ns() + log_commit_gap_ms(engine->spec.log) * 1000000;
@@ -298,7 +304,7 @@ baton_code batch_commit(struct engine *engine, enum engine_result *ret_result, i
     if (engine->n_puts == 0 && n_offsets == 0) {
         judged_ahead(engine, ahead);
         engine->committed = true;
-        engine->n_offsets = 0;
+        engine->n_places = 0;
         *ret_result = ENGINE_COMMITTED;
         return BATON_OK;
     }

@@ -97,7 +97,7 @@ void engine_close(struct engine *engine, bool leave_group, int64_t timeout_ms)
     log_batch_free(&engine->restore_batch);
     verify_free(engine->verify);
     free(engine->puts);
-    free(engine->offsets);
+    free(engine->places);
     for (size_t i = 0; i < engine->n_written; i++) {
         free(engine->written[i]);
     }

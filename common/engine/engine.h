@@ -154,6 +154,8 @@ baton_code engine_commit(struct engine *engine, enum engine_result *ret_result,
                          int64_t *ret_culprit, struct baton_error *err);
 /* Offset of a record of the batch that was just committed. */
 int64_t engine_offset(const struct engine *engine, size_t index);
+/* When the log appended it, by its own time; 0: it did not say. */
+struct wall_ms engine_appended(const struct engine *engine, size_t index);
 /* Is writing to this topic known to fail just now? (for decisions made anew) *ret_code: why. */
 bool engine_unavailable(const struct engine *engine, const char *topic, baton_code *ret_code);
 

@@ -76,6 +76,12 @@ struct unavailable {
     baton_code code;
 };
 
+/* Where a record of the batch is in the log, and since when. */
+struct place {
+    int64_t offset;
+    struct wall_ms at;
+};
+
 struct engine {
     struct engine_spec spec;
     struct log_member *member;
@@ -108,8 +114,8 @@ struct engine {
     struct put *puts;
     size_t n_puts;
     size_t cap_puts;
-    int64_t *offsets; /* of the last committed batch */
-    size_t n_offsets;
+    struct place *places; /* of the last committed batch */
+    size_t n_places;
     bool committed;
 
     struct mono_ms patience;              /* what was not taken is not given again before */

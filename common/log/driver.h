@@ -15,6 +15,7 @@ struct log_driver_ops {
     int64_t commit_gap_ms; /* see log_commit_gap_ms */
     void (*close)(struct log *log);
     const char *(*cluster)(const struct log *log);
+    bool (*time)(struct log *log, struct wall_ms *ret_now);
 
     baton_code (*topic_describe)(struct log *log, const char *name, struct log_topic *ret_topic,
                                  struct baton_error *err);

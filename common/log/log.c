@@ -81,6 +81,11 @@ const char *log_cluster(const struct log *log)
     return log->ops->cluster(log);
 }
 
+bool log_time(struct log *log, struct wall_ms *ret_now)
+{
+    return log->ops->time(log, ret_now);
+}
+
 baton_code log_topic_describe(struct log *log, const char *name, struct log_topic *ret_topic,
                               struct baton_error *err)
 {

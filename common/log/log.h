@@ -104,6 +104,14 @@ int64_t log_commit_gap_ms(const struct log *log);
 /* Identity of the cluster (local: of the file), so that a checkpoint of another one is recognised.
  */
 const char *log_cluster(const struct log *log);
+/*
+ * The log's own time, for the age of what its records date (`at`); false: not known, as yet or at all,
+ * and then nothing is old. It goes on with the monotonic clock: a wall clock that jumps or differs here
+ * moves it no way. Local: one for all processes of the host; never ahead of what any of them has dated a
+ * record with, and what has passed since. Kafka: what the brokers date the records of its members'
+ * transactions with, the least of it, and what has passed since; not known before the first. Any thread.
+ */
+bool log_time(struct log *log, struct wall_ms *ret_now);
 
 /* ---- topics ---- */
 
@@ -272,7 +280,7 @@ struct log_txn {
 };
 
 enum log_verdict {
-    LOG_VERDICT_committed, /* offsets of the records are set */
+    LOG_VERDICT_committed, /* offsets of the records are set, and `at` */
     LOG_VERDICT_aborted, /* nothing happened; code and `culprit` say why: decide again without it */
     LOG_VERDICT_lost,    /* the assignment is not ours any more: drop every decision */
     LOG_VERDICT_fenced,  /* another producer has our id: poll the member, then log_member_renew */

@@ -100,7 +100,7 @@ static baton_code forget_attempts(struct store *store, const struct turn_record 
     return stmt_run(&forget, NULL, err);
 }
 
-static baton_code put_turn(struct store *store, int number, int32_t partition, int64_t offset,
+static baton_code put_turn(struct store *store, int number, const struct log_place *place,
                            const struct turn_record *record, const void *bytes, size_t len,
                            struct mono_ms due, int *ret_changes, struct baton_error *err)
 {
@@ -111,8 +111,8 @@ static baton_code put_turn(struct store *store, int number, int32_t partition, i
     hex_encode(record->content.b, DIGEST_LEN, content);
     struct stmt fold = db_stmt(&store->db, number);
     stmt_text(&fold, ":turn", record->id.s);
-    stmt_int(&fold, ":partition", partition);
-    stmt_int(&fold, ":offset", offset);
+    stmt_int(&fold, ":partition", place->partition);
+    stmt_int(&fold, ":offset", place->offset);
     stmt_text(&fold, ":origin", record->origin.s);
     stmt_text(&fold, ":service", record->service.s);
     stmt_text(&fold, ":role", role_word(record->role));
@@ -133,23 +133,22 @@ static baton_code put_turn(struct store *store, int number, int32_t partition, i
     }
     stmt_text(&fold, ":lease_worker", record->lease_worker.s);
     stmt_text(&fold, ":lease_boot", record->lease_boot.s);
-    bind_time(&fold, ":ended_at", record->ended_at);
+    bind_time(&fold, ":ended_at", turn_state_open(record->state) ? (struct wall_ms){0} : place->at);
     stmt_blob(&fold, ":record", bytes, len);
     return stmt_run(&fold, ret_changes, err);
 }
 
-baton_code store_turn_fold(struct store *store, int32_t partition, int64_t offset,
+baton_code store_turn_fold(struct store *store, const struct log_place *place,
                            const struct turn_record *record, const void *bytes, size_t len,
                            struct mono_ms due, struct baton_error *err)
 {
     int changes = 0;
 
-    BATON_PRE(store->db.txn != NULL);
-    baton_code rc =
-        put_turn(store, STMT_TURN_MOVE, partition, offset, record, bytes, len, due, &changes, err);
+    BATON_PRE(store->db.txn != NULL && place->at.v > 0);
+    baton_code rc = put_turn(store, STMT_TURN_MOVE, place, record, bytes, len, due, &changes, err);
     const bool known = changes > 0;
     if (rc == BATON_OK && !known) {
-        rc = put_turn(store, STMT_TURN_FOLD, partition, offset, record, bytes, len, due, NULL, err);
+        rc = put_turn(store, STMT_TURN_FOLD, place, record, bytes, len, due, NULL, err);
     }
     if (rc != BATON_OK && sqlite3_extended_errcode(store->db.handle) == SQLITE_CONSTRAINT_TRIGGER) {
         return baton_fail(

@@ -72,12 +72,18 @@ baton_code store_checkpoint_set(struct store *store, int32_t partition, int64_t 
 /* Forgets turns, notes and checkpoint of a partition; recorded ends stay. */
 baton_code store_image_drop(struct store *store, int32_t partition, struct baton_error *err);
 
+/* Where the log has a record, and since when by the log's own time. */
+struct log_place {
+    int32_t partition;
+    int64_t offset;
+    struct wall_ms at;
+};
 /*
  * Takes the log's word about a turn: an upsert, for compaction skips states; twice is harmless.
  * bytes are the record's value. due_ms: monotonic time at which a queued turn may start.
  * role_mismatch: the record contradicts the identity that the image holds (nothing is changed).
  */
-baton_code store_turn_fold(struct store *store, int32_t partition, int64_t offset,
+baton_code store_turn_fold(struct store *store, const struct log_place *place,
                            const struct turn_record *record, const void *bytes, size_t len,
                            struct mono_ms due, struct baton_error *err);
 /* A tombstone. */
@@ -133,7 +139,7 @@ baton_code store_due_set(struct store *store, const char *turn_id, struct mono_m
 /* Queued turns of a partition are due at no time here: it has moved. A new boot begins with all so.
  */
 baton_code store_dues_clear(struct store *store, int32_t partition, struct baton_error *err);
-/* Closed turns of a partition that ended at or before `before`. */
+/* Closed turns of a partition whose end the log has dated `before` or earlier. */
 baton_code store_turns_ended(struct store *store, int32_t partition, struct wall_ms before,
                              struct turn_id *ret_ids, size_t max, size_t *ret_count,
                              struct baton_error *err);

@@ -43,6 +43,12 @@ static void test_commit_is_one(void **state)
     assert_int_equal(batch.records[0].offset, records[0].offset);
     assert_int_equal(count_all(f, f->outcomes), 1);
 
+    /* Who wrote it is told what it was dated with, and the log's time goes on from there. */
+    struct wall_ms now = {0};
+    assert_int_equal(batch.records[0].at.v, records[0].at.v);
+    assert_true(log_time(f->log, &now));
+    assert_in_range(now.v, records[0].at.v - 1000, records[0].at.v + 60000);
+
     int64_t committed[LOG_INPUTS][LOG_PARTITIONS_MAX];
     OK(log_member_committed(member, event.partitions, event.count, f->wait_ms, committed, &err));
     assert_int_equal(committed[0][0], LOG_OFFSET_NONE);

@@ -7,6 +7,7 @@ import time
 import pytest
 
 import broker
+import proof
 from host import SLOW, wait_until
 from wallclock import DAY, HOUR, MONTH, Clock
 
@@ -63,6 +64,30 @@ def test_a_wait_taken_over_by_a_host_whose_clock_differs(fresh, tmp_path, back):
     ready(host.worker("alpha", "w2", environment=Clock(str(tmp_path), "w2", back).environment))
     host.ends(turn, "completed")
     assert host.calls(turn=turn, attempt=2)[0]["t"] - taken < 3 + 4 * SLOW and len(host.calls()) == 2
+
+
+def test_a_clock_that_is_ahead_forgets_nothing(fresh, tmp_path):
+    """Rule 30: what is old is old by the log's dates; a worker whose clock is a month ahead, or jumps, writes no tombstone."""
+    host = fresh.configure({"alpha": None})
+    turns = [host.published("alpha", "owner", f"t-{n}") for n in range(4)]
+    ready(host.worker("alpha", "w1"))
+    for turn in turns:
+        host.ends(turn, "completed")
+    host.workers[-1].stop()
+    clock = Clock(str(tmp_path), "w2", MONTH)
+    ready(host.worker("alpha", "w2", environment=clock.environment))
+    after = host.published("alpha", "owner", "t-after")
+    host.ends(after, "completed")
+
+    def trimmed():
+        return all(low >= high for low, high in host.log.ends(host.topic("handoff")).values())
+
+    wait_until(trimmed, 40, lambda: f"what was taken to be trimmed: {host.log.ends(host.topic('handoff'))}")
+    clock.jump(2 * MONTH)
+    last = host.published("alpha", "owner", "t-last")  # tombstones would be in the log before its end is
+    host.ends(last, "completed")
+    for turn in turns + [after, last]:
+        assert host.state(turn) == "completed" and len(host.calls(turn=turn)) == 1
 
 
 def test_open_turns_and_untaken_handoffs_outlive_their_service(fresh, tmp_path):
@@ -122,6 +147,7 @@ def test_tombstones_that_are_gone_and_a_store_older_than_they(fresh, tmp_path):
     host.ends(done, "completed")
     host.ends(parked, "parked")
     host.workers[-1].stop()
+    host.log.append(proof.Record(topic, done.encode(), None, []), 0)  # brokers date what they take: a fortnight cannot be had
     clock.jump(20 * DAY)
 
     def hurry():  # a worker does not start on such a topic: it has these settings between two of them

@@ -97,7 +97,8 @@ static baton_code fold(struct floor *at, struct turn_record *record, const struc
                        const struct turn_id *id, struct baton_error *err)
 {
     record->id = *id;
-    return store_turn_fold(at->store, 0, 1, record, bytes->data, bytes->len, (struct mono_ms){0},
+    const struct log_place place = {0, 1, record->created_at};
+    return store_turn_fold(at->store, &place, record, bytes->data, bytes->len, (struct mono_ms){0},
                            err);
 }
 

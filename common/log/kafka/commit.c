@@ -121,6 +121,7 @@ static struct log_commit_result say_committed(struct kafka_member *member,
     for (size_t i = 0; i < txn->n_records; i++) {
         txn->records[i].partition = member->deliveries[i].partition;
         txn->records[i].offset = member->deliveries[i].offset;
+        txn->records[i].at = member->deliveries[i].at;
     }
     return verdict(LOG_VERDICT_committed, BATON_OK, -1);
 }

@@ -23,7 +23,8 @@ bool deliveries_begin(struct kafka_member *member, size_t n)
         member->cap_deliveries = n;
     }
     for (size_t i = 0; i < n; i++) {
-        member->deliveries[i] = (struct delivery){RD_KAFKA_RESP_ERR__NOENT, -1, LOG_OFFSET_NONE};
+        member->deliveries[i] =
+            (struct delivery){RD_KAFKA_RESP_ERR__NOENT, -1, LOG_OFFSET_NONE, {0}};
     }
     member->n_deliveries = n;
     member->txn_no++;
@@ -48,6 +49,9 @@ void deliveries_note(rd_kafka_t *rk, const rd_kafka_message_t *message, void *op
             : message->err;
     member->deliveries[index].partition = message->partition;
     member->deliveries[index].offset = message->offset;
+    if (member->deliveries[index].cause == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        member->deliveries[index].at = kafka_dated(member->log, message);
+    }
 }
 
 rd_kafka_resp_err_t deliveries_send(struct kafka_member *member, const struct log_record *record,

@@ -223,6 +223,9 @@ rd_kafka_resp_err_t kafka_ends(rd_kafka_t *rk, const char *topic, int32_t partit
  * waits for ever (KAFKA.md 6.7). False: no memory.
  */
 bool kafka_batch_add(struct log_batch *batch, const rd_kafka_message_t *message);
+/* When the brokers appended a record that they have acknowledged, and what log_time goes by; 0: they
+ * did not say. */
+struct wall_ms kafka_dated(struct kafka_log *log, const rd_kafka_message_t *message);
 
 /* ---- the functions of the table, by file ---- */
 

@@ -42,6 +42,7 @@ struct delivery {
     rd_kafka_resp_err_t cause; /* _NOENT: not known yet */
     int32_t partition;
     int64_t offset;
+    struct wall_ms at; /* 0: not said */
 };
 
 /* Of a member's producer: `<group>.<worker>` (TOPICS.md). */

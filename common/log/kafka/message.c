@@ -1,9 +1,9 @@
 /*
- * A consumed message, copied into a batch.
+ * A consumed message, copied into a batch; the date of one that was produced.
  *
- * In: queue.c, reader.c  Out: common/log/batch.c
+ * In: queue.c, reader.c, deliveries.c  Out: common/log/batch.c
  */
-#include "common/log/kafka/internal.h"
+#include "common/log/kafka/state.h"
 
 #include "common/base/buf.h"
 #include "common/log/batch.h"
@@ -55,4 +55,17 @@ bool kafka_batch_add(struct log_batch *batch, const rd_kafka_message_t *message)
                   message->len, buf.len > 0 ? buf.data : NULL, buf.len, &damaged);
     buf_done(&buf);
     return added;
+}
+
+struct wall_ms kafka_dated(struct kafka_log *log, const rd_kafka_message_t *message)
+{
+    rd_kafka_timestamp_type_t type;
+    const struct wall_ms at = {rd_kafka_message_timestamp(message, &type)};
+    if (type == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME && at.v > 0) {
+        const int64_t ahead = at.v - mono_now().v;
+        int64_t least = atomic_load(&log->ahead_ms);
+        while (ahead < least && !atomic_compare_exchange_weak(&log->ahead_ms, &least, ahead)) {
+        }
+    }
+    return (struct wall_ms){at.v > 0 ? at.v : 0};
 }

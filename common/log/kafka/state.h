@@ -26,7 +26,8 @@ struct kafka_log {
     char *brokers;   /* for messages */
     char *principal; /* for messages */
     char *cluster;
-    atomic_bool reached; /* the cluster has answered once */
+    atomic_bool reached;      /* the cluster has answered once */
+    _Atomic int64_t ahead_ms; /* brokers' time of the monotonic clock, the least of it; MAX: none */
 
     struct kafka_client client; /* of admin */
     rd_kafka_t *admin;

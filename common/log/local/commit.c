@@ -153,7 +153,7 @@ static baton_code commit(struct local_member *member, const struct log_txn *txn,
                          struct log_commit_result *result, struct baton_error *err)
 {
     struct standing standing;
-    struct wall_ms at = wall_now();
+    struct wall_ms at = clock_date(member->conn->log->clock);
     baton_code rc = member_standing(member, &standing, err);
     if (rc != BATON_OK) {
         local_rollback(member->conn);

@@ -2,7 +2,7 @@
  * What the files of the local driver share: the open log, its connections, topics, slots and bells.
  *
  * Beside the SQLite file PATH stands the folder PATH.d: `write.lock` (the writers' queue),
- * `members/<n>` (a member's lock and beat), `bells/` (one file for each topic and group).
+ * `members/<n>` (a member's lock and beat), `bells/` (one file for each topic and group), `clock`.
  * A connection belongs to one thread at a time; the log itself may be used by any.
  */
 #ifndef BATON_COMMON_LOG_LOCAL_INTERNAL_H
@@ -28,11 +28,13 @@ extern const struct log_driver_ops local_ops;
 bool local_make_side(const char *side);
 
 struct local_conn;
+struct clock_page;
 
 struct local_log {
     struct log base;
     char *path;
-    char *side; /* path.d */
+    char *side;               /* path.d */
+    struct clock_page *clock; /* NULL: it could not be had */
     char cluster[32 + 1];
     dev_t dev; /* the file as it was opened */
     ino_t ino;
@@ -75,6 +77,16 @@ int64_t local_end_ns(int64_t timeout_ms);
 /* false after timeout_ms. One queue for all processes; the kernel takes the dead out of it. */
 bool queue_enter(int fd, int64_t timeout_ms);
 void queue_leave(int fd);
+
+/* ---- the log's time (clock.c); any thread ---- */
+
+/* Of the folder PATH.d; NULL: it cannot be had. */
+struct clock_page *clock_open(const char *side);
+void clock_close(struct clock_page *page);
+/* The date of records that are appended now: the wall clock. page may be NULL. */
+struct wall_ms clock_date(struct clock_page *page);
+/* The log's time (log_time); false: page is NULL. */
+bool clock_time(struct clock_page *page, struct wall_ms *ret_now);
 
 /* ---- topics (topic.c) ---- */
 

@@ -80,10 +80,10 @@ static baton_code drop_aged(struct local_conn *conn, const struct keep_part *par
     return local_delete_below(conn, part->part, part->low, before, err);
 }
 
-static baton_code keep_some(struct local_conn *conn, int64_t *cursor, bool *ret_more,
+/* now: the log's time; what it does not know is not old. */
+static baton_code keep_some(struct local_conn *conn, int64_t now, int64_t *cursor, bool *ret_more,
                             struct baton_error *err)
 {
-    int64_t now = wall_now().v;
     int64_t left = KEEP_ROWS;
     struct keep_part part = {0};
     bool found = true;
@@ -107,7 +107,7 @@ static baton_code keep_some(struct local_conn *conn, int64_t *cursor, bool *ret_
     if (rc == BATON_OK && !found) {
         *cursor = 0;
         struct stmt stmt = db_stmt(&conn->db, KEEP_DONE);
-        stmt_int(&stmt, ":at", now);
+        stmt_int(&stmt, ":at", wall_now().v);
         rc = stmt_run(&stmt, NULL, err);
     }
     return rc;
@@ -130,12 +130,16 @@ baton_code local_keep(struct local_conn *conn, int64_t *cursor, bool *ret_more,
                       struct baton_error *err)
 {
     bool due = false;
-    baton_code rc = keep_due(conn, &due, err);
+    struct wall_ms now = {0};
     *ret_more = false;
+    if (!clock_time(conn->log->clock, &now)) {
+        return BATON_OK;
+    }
+    baton_code rc = keep_due(conn, &due, err);
     if (rc != BATON_OK || !due || (rc = local_begin(conn, 0, err)) != BATON_OK) {
         return rc;
     }
-    if ((rc = keep_some(conn, cursor, ret_more, err)) == BATON_OK) {
+    if ((rc = keep_some(conn, now.v, cursor, ret_more, err)) == BATON_OK) {
         return local_commit(conn, NULL, err);
     }
     local_rollback(conn);

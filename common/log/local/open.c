@@ -22,6 +22,7 @@ static void log_free(struct local_log *log)
         log->idle = conn->next;
         local_conn_close(conn);
     }
+    clock_close(log->clock);
     pthread_mutex_destroy(&log->lock);
     free(log->path);
     free(log->side);
@@ -36,6 +37,11 @@ static void local_log_close(struct log *base)
 static const char *local_log_cluster(const struct log *base)
 {
     return ((const struct local_log *)base)->cluster;
+}
+
+static bool local_log_time(struct log *base, struct wall_ms *ret_now)
+{
+    return clock_time(((struct local_log *)base)->clock, ret_now);
 }
 
 /* Makes one folder; an existing one is as good. */
@@ -93,6 +99,7 @@ static baton_code log_new(const char *path, struct local_log **ret_log, struct b
         log_free(log);
         return rc;
     }
+    log->clock = clock_open(log->side);
     *ret_log = log;
     return BATON_OK;
 }
@@ -268,6 +275,7 @@ const struct log_driver_ops local_ops = {
     .replaces_keys = true,
     .close = local_log_close,
     .cluster = local_log_cluster,
+    .time = local_log_time,
     .topic_describe = local_topic_describe,
     .topics_create = local_topics_create,
     .topic_alter = local_topic_alter,

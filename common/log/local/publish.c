@@ -61,7 +61,9 @@ baton_code local_publish(struct log_publisher *base, struct log_record *records,
     if ((rc = local_begin(conn, timeout_ms, err)) != BATON_OK) {
         goto out;
     }
-    at = wall_now(); /* append time: with the pen in hand, so that it rises with the offsets */
+    at = clock_date(
+        conn->log
+            ->clock); /* append time: with the pen in hand, so that it rises with the offsets */
     if ((rc = append_all(&append, records, count, at, places, err)) != BATON_OK) {
         local_rollback(conn);
         goto out;

@@ -216,8 +216,9 @@ __attribute__((unused)) static baton_code fold_in(struct store *store, int32_t p
     struct buf bytes = BUF_INIT;
     turn_record_encode(record, &bytes);
     assert_true(buf_ok(&bytes));
-    baton_code rc = store_turn_fold(store, partition, offset, record, bytes.data, bytes.len,
-                                    (struct mono_ms){due}, err);
+    const struct log_place place = {partition, offset, {WHEN + 2 + offset}};
+    baton_code rc =
+        store_turn_fold(store, &place, record, bytes.data, bytes.len, (struct mono_ms){due}, err);
     buf_done(&bytes);
     return rc;
 }

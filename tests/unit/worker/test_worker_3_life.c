@@ -397,6 +397,48 @@ static void test_a_closed_pipe_is_a_clean_stop(void **state)
     wait_for(host, id.s, TURN_completed, 1);
 }
 
+/* Rule 30: what dates an end is the log, whatever the record says of itself. */
+static void test_rule_30_a_closed_turn_leaves_by_the_dates_of_the_log(void **state)
+{
+    struct host *host = *state;
+    sqlite3 *handle = NULL;
+    struct turn_record record;
+    char path[160];
+    char *change = NULL;
+    bool there = true;
+    worker_start(host, "w1");
+    struct turn_id old = send_turn(host, ROLE_reviewer, "approve");
+    struct turn_id recent = send_turn(host, ROLE_reviewer, "approve");
+    wait_for(host, old.s, TURN_completed, 1);
+    wait_for(host, recent.s, TURN_completed, 1);
+    worker_stop(host, "w1");
+
+    const int64_t days = 24LL * 3600 * 1000;
+    snprintf(path, sizeof(path), "%s/log.db", host->dir);
+    assert_int_equal(sqlite3_open(path, &handle), SQLITE_OK);
+    assert_true(asprintf(&change,
+                         "UPDATE record SET at = at - CASE CAST(key AS TEXT) WHEN '%s' THEN %lld "
+                         "ELSE %lld END WHERE compact IS NOT NULL",
+                         old.s, (long long)(14 * days), (long long)(13 * days)) > 0);
+    assert_int_equal(sqlite3_exec(handle, change, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(handle);
+    free(change);
+
+    host->unchecked = true;   /* it was called, and nothing knows it */
+    worker_start(host, "w2"); /* its store is empty: it has the dates from the log */
+    for (int64_t end = mono_now().v + WAIT_MS; there && mono_now().v < end; usleep(20000)) {
+        there = turn_in_log(host, old.s, &record);
+        turn_record_done(&record);
+    }
+    assert_false(there);
+    assert_true(turn_in_log(host, recent.s, &record));
+    turn_record_done(&record);
+    struct turn_id last = send_turn(host, ROLE_reviewer, "approve");
+    wait_for(host, last.s, TURN_completed, 1);
+    worker_stop(host, "w2");
+    assert_string_equal(store_text(host, "w2", "SELECT count(*) FROM turn"), "2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +461,7 @@ int main(void)
         HOST_TEST(test_a_full_disk_is_waited_out),
         HOST_TEST(test_i11_a_stop_counts_in_no_budget),
         HOST_TEST(test_a_closed_pipe_is_a_clean_stop),
+        HOST_TEST(test_rule_30_a_closed_turn_leaves_by_the_dates_of_the_log),
     };
     return cmocka_run_group_tests_name("worker: a turn's life", tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ CREATE TABLE turn (
     due_ms       INTEGER,          -- queued: monotonic time of this boot at which it may start
     lease_worker TEXT NOT NULL,
     lease_boot   TEXT NOT NULL,
-    ended_at     INTEGER,          -- closed: wall clock, ms
+    ended_at     INTEGER,          -- closed: when the log took its end, by the log's time, ms
     record       BLOB NOT NULL     -- the value of the turn-log record
 ) STRICT;
 
