@@ -1,0 +1,203 @@
+"""Agent programs as executors, with stand-ins that print what the real ones printed (tests/fixtures/agents).
+
+The scenario that the product exists for: a reviewer whose provider refuses its credentials is another service's
+reviewer, as the same turn. test_73 does the same with the real programs.
+"""
+import os
+import re
+
+import pytest
+
+import agents
+from host import ROLES, wait_until
+
+CHAIN = {role: {"chain": ["claude", "codex"], "read_only": role != "owner"} for role in ROLES}
+
+
+def pair(host, claude=None, codex=None, **settings):
+    settings.setdefault("roles", CHAIN)
+    return host.configure({"claude": claude or agents.service(host, "claude", "claude"),
+                           "codex": codex or agents.service(host, "codex", "codex")}, **settings)
+
+
+def story(shown):
+    return [(one["no"], one["service"], one["state"], one["class"]) for one in shown["attempts"]]
+
+
+def patch(host):
+    path = os.path.join(host.dir, "fix.diff")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("-old\n+the payload's own line\n")
+    return path
+
+
+@pytest.mark.core
+def test_r07_claude_is_refused_and_codex_reviews(fresh):
+    """R-07, R-12, R-45, I25: one turn, two attempts; the second is a reviewer's, of another program, with the same prompt."""
+    host = pair(fresh)
+    host.plan(services={"claude": [{"fixture": "401"}], "codex": [{"verdict": "changes", "summary": "one bug"}]})
+    turn = host.published("claude", "reviewer", "t-1", "--payload", patch(host))
+    host.drain("claude")
+    host.drain("codex")
+    shown = host.show(turn)
+    assert (shown["state"], shown["role"], shown["service"], shown["verdict"]) == ("completed", "reviewer", "codex", "changes")
+    assert story(shown) == [(1, "claude", "delegated", "auth"), (2, "codex", "completed", None)]
+    assert "Invalid API key" in shown["attempts"][0]["note"]
+    first, second = host.calls(turn=turn)
+    assert (first["program"], first["role"], second["program"], second["role"]) == ("claude", "reviewer", "codex", "reviewer")
+    same = [re.sub(r"[0-9a-f]{16}", "MARK", call["stdin"]) for call in (first, second)]
+    assert same[0] == same[1] and "+the payload's own line" in same[0] and "claude" not in same[0].lower()
+    assert len(host.turns("--state", "completed")) == 1
+    assert shown["result"]["summary"] == "one bug"
+
+
+def test_r38_codex_is_killed_in_the_middle(fresh):
+    """R-38: the fallback's process is killed while it works: another attempt there, the same role."""
+    host = pair(fresh)
+    host.plan(services={"claude": [{"fixture": "401"}], "codex": [{}, {"signal": 9}, {}]})
+    turn = host.published("claude", "reviewer", "t-1")
+    host.drain("claude")
+    host.drain("codex")
+    shown = host.show(turn)
+    assert story(shown) == [(1, "claude", "delegated", "auth"), (2, "codex", "failed", "killed"), (3, "codex", "completed", None)]
+    assert (shown["role"], shown["losses"], shown["verdict"]) == ("reviewer", 1, "approve")
+
+
+def test_r39_both_are_refused(fresh):
+    """R-39: parked under its role; a replay goes on when the credentials are mended."""
+    host = pair(fresh)
+    host.plan(default=[{"fixture": "401"}])
+    turn = host.published("claude", "arbiter", "t-1")
+    host.drain("claude")
+    host.drain("codex")
+    shown = host.show(turn)
+    assert (shown["state"], shown["role"], shown["service"]) == ("parked", "arbiter", "codex")
+    assert story(shown) == [(1, "claude", "delegated", "auth"), (2, "codex", "failed", "auth")]
+    host.plan(default=[{}])
+    host.worker("codex")
+    host.replay(turn).ok()
+    shown = host.ends(turn, "completed")
+    assert shown["role"] == "arbiter" and shown["verdict"] == "proceed"
+    assert story(shown)[2] == (3, "codex", "completed", None)
+
+
+def test_r33_a_second_profile_works(fresh):
+    """R-33: rotated, not delegated: the same service, the same program, other credentials."""
+    claude = agents.service(fresh, "claude", "claude", profiles=[
+        {"name": "team", "env": {"FAKE_KEY": {"value": "bad"}, "ANTHROPIC_API_KEY": {"file": agents.secret(fresh)}}},
+        {"name": "backup", "env": {"FAKE_KEY": {"value": "good"}, "ANTHROPIC_API_KEY": {"file": agents.secret(fresh, "backup")}}}])
+    host = pair(fresh, claude)
+    host.plan(services={"claude": [{"keys": {"bad": {"fixture": "401"}, "good": {}}}]})
+    turn = host.published("claude", "owner", "t-1")
+    host.drain("claude")
+    shown = host.show(turn)
+    assert story(shown) == [(1, "claude", "failed", "auth"), (2, "claude", "completed", None)]
+    assert [one["profile"] for one in shown["attempts"]] == ["team", "backup"] and shown["verdict"] == "done"
+
+
+CLASSES = {  # what each recorded end is, and what its retry waits for
+    "claude": {"400": "bad_request", "401": "auth", "403": "access_denied", "429": "rate_limited", "500": "unavailable",
+               "overloaded": "overloaded", "die": "unavailable", "junk": "unavailable", "prose": "no_verdict"},
+    "codex": {"400": "bad_request", "401": "auth", "403": "access_denied", "429": "rate_limited", "500": "overloaded",
+              "overloaded": "overloaded", "die": "unavailable", "junk": "unavailable", "prose": "no_verdict"},
+    "gemini": {"400": "auth", "401": "auth", "403": "access_denied", "429": "rate_limited", "503": "overloaded",
+               "die": "unavailable", "junk": "unavailable", "prose": "no_verdict"},
+}
+
+
+@pytest.mark.drivers("local")
+@pytest.mark.parametrize("program", CLASSES)
+def test_each_end_is_a_class_and_never_another(fresh, program):
+    """Every recorded end of a program, one turn each: its class in `turns show`, none of them a success."""
+    actions = {name: ["park"] for name in set(CLASSES[program].values())}
+    host = fresh.configure({program: agents.service(fresh, program, program)}, on_failure=actions, circuit={"after": 1000})
+    host.plan(tasks={f"t-{mode}": [{"fixture": mode}] for mode in CLASSES[program]})
+    turns = {}
+    for number, mode in enumerate(CLASSES[program]):
+        # A refused credential rests: what comes after it is tried all the same by parking at once.
+        turns[mode] = host.published(program, "reviewer", f"t-{mode}")
+        host.drain(program, f"w{number}")
+    for mode, expected in CLASSES[program].items():
+        shown = host.show(turns[mode])
+        assert story(shown) == [(1, program, "failed", expected)], f"{program} {mode}: {shown}"
+        assert shown["state"] == "parked" and shown["role"] == "reviewer"
+
+
+def test_s11_no_secret_leaves_the_environment(fresh):
+    """S11, X31: argv, prompt, notes, output, logs, stores, topics: none holds the credential, though the program prints it."""
+    host = pair(fresh)
+    words = agents.SECRET
+    event = '{"type":"assistant","message":{"content":[{"type":"text","text":"the key is %s"}]}}\n' % words
+    refused = '{"type":"result","is_error":true,"api_error_status":401,"result":"Invalid API key %s"}\n' % words
+    host.plan(services={"claude": [{"raw": event + refused, "exit": 1, "stderr": f"key {words}\n"}], "codex": [{}]})
+    turn = host.published("claude", "reviewer", "t-1")
+    worker = host.drain("claude")
+    host.drain("codex")
+    shown = host.show(turn)
+    assert "Invalid API key ***" in shown["attempts"][0]["note"]
+    call = host.calls(turn=turn)[0]
+    assert call["env"]["ANTHROPIC_API_KEY"] == words and words not in " ".join(call["argv"]) and words not in call["stdin"]
+    assert call["fds"][:4] == [0, 1, 2, 3]
+    assert words not in worker.log and words not in str(shown)
+    for topic in host.log.topics():
+        for record in host.log.records(topic):
+            assert words.encode() not in (record.value or b""), f"{topic}: {record}"
+    for path in host.stores():
+        with open(path, "rb") as file:
+            assert words.encode() not in file.read(), path
+    assert words not in host.run("config", "show").ok().out
+
+
+def test_l36_read_only_roles_only_look(fresh):
+    """L-36: what a program is allowed to do follows from the role, and from the configuration where that says otherwise."""
+    host = pair(fresh, codex=agents.service(fresh, "codex", "codex", executor={"access": "write"}))
+    host.published("claude", "reviewer", "t-1")
+    host.published("claude", "owner", "t-2")
+    host.published("codex", "reviewer", "t-3")
+    host.drain("claude")
+    host.drain("codex")
+    mode = {call["task"]: " ".join(call["argv"]) for call in host.calls()}
+    assert "--permission-mode plan" in mode["t-1"] and "--permission-mode acceptEdits" in mode["t-2"]
+    assert "-s workspace-write" in mode["t-3"]
+
+
+@pytest.mark.drivers("local")
+def test_prompts_of_people(fresh):
+    """A folder of prompts replaces the shipped ones; one that names no value stops the worker before it takes anything."""
+    folder = os.path.join(fresh.dir, "prompts")
+    os.mkdir(folder)
+    with open(os.path.join(folder, "reviewer.txt"), "w", encoding="utf-8") as file:
+        file.write("You are the {{role}}. Look at this: {{summary}}\n{{payload}}\n")
+    host = pair(fresh, agents.service(fresh, "claude", "claude", executor={"prompts": "prompts"}))
+    host.published("claude", "reviewer", "t-1", "--summary", "the fix {{task}}", "--payload", patch(host))
+    host.drain("claude")
+    prompt, = [call["stdin"] for call in host.calls()]
+    assert prompt.startswith("You are the reviewer. Look at this: the fix {{task}}\nWhat it is about") and "Give verdict" in prompt
+    with open(os.path.join(folder, "owner.txt"), "w", encoding="utf-8") as file:
+        file.write("{{verdict}}")
+    worker = host.worker("claude", "w2", "--drain")
+    assert worker.wait() == 2 and "names no value" in worker.log, worker.log
+
+
+@pytest.mark.drivers("local")
+def test_a_program_that_is_not_there(fresh):
+    """Its worker does not start, and says what is missing; `config check` says it before."""
+    host = pair(fresh, agents.service(fresh, "claude", "claude", executor={"command": ["/nowhere/claude"]}))
+    host.published("claude", "reviewer", "t-1")
+    worker = host.worker("claude", "w1", "--drain")
+    assert worker.wait() == 2 and "/nowhere/claude" in worker.log
+    checked = host.run("config", "check")
+    assert "/nowhere/claude" in checked.out + checked.err
+    shown = {one["key"]: one["value"] for one in host.run("config", "show", "--json").ok().one["settings"]}
+    assert shown["services.claude.executor.agent"] == "claude" and shown["services.claude.executor.access"] == "auto"
+
+
+def test_a_deadline_ends_a_program_that_hangs(fresh):
+    """A provider that never answers: the deadline, its class, nothing left behind, and the fallback has the turn."""
+    host = pair(fresh, agents.service(fresh, "claude", "claude", deadline="1s"), on_failure={"timeout": ["delegate", "park"]})
+    host.plan(services={"claude": [{"hang": True, "ignore_term": False}], "codex": [{}]})
+    turn = host.published("claude", "reviewer", "t-1")
+    host.drain("claude")
+    wait_until(lambda: not [pid for pid in host.processes()], what="the agent's processes to be gone")
+    host.drain("codex")
+    assert story(host.show(turn)) == [(1, "claude", "delegated", "timeout"), (2, "codex", "completed", None)]
