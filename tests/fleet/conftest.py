@@ -61,6 +61,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "few_on_kafka(name, value…): with other values of that parameter it is long on Kafka")
     config.addinivalue_line("markers", "long: runs with tests/run --all only")
     config.addinivalue_line("markers", "alone: bounds a time, so tests/run runs nothing of the fleet beside it")
+    config.addinivalue_line("markers", "agents: needs the real agent programs (tests/run --agents)")
     config.addinivalue_line("markers", "heavy: not repeated under sanitizers")
     config.addinivalue_line("markers", "seconds(n): may take so long")
 

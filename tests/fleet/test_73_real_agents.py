@@ -1,0 +1,124 @@
+"""The real agent programs against a stub model server (tests/run --agents installs them).
+
+For each program and each way in which a provider can answer: the class. And the scenario that the product
+exists for, with real programs on both sides.
+"""
+import json
+import os
+import re
+
+import pytest
+
+import agents
+from host import ROLES, wait_until
+from modelserver import ModelServer
+
+pytestmark = [pytest.mark.long, pytest.mark.agents,
+              pytest.mark.skipif(not agents.folder(), reason="the agent programs are not installed: tests/run --agents")]
+CHAIN = {role: {"chain": ["claude", "codex"], "read_only": role != "owner"} for role in ROLES}
+
+
+@pytest.fixture(scope="module")
+def server():
+    one = ModelServer()
+    yield one
+    one.close()
+
+
+def story(shown):
+    return [(one["no"], one["service"], one["state"], one["class"]) for one in shown["attempts"]]
+
+
+EXPECTED = {  # the answer: the class that its attempt ends with
+    "ok": None, "401": "auth", "403": "access_denied", "429": "rate_limited", "overloaded": "overloaded",
+    "hang": "timeout", "die": "unavailable", "junk": "unavailable", "prose": "no_verdict",
+}
+
+
+@pytest.mark.drivers("local")
+@pytest.mark.parametrize("program", agents.KEYS)
+def test_each_answer_is_a_class(fresh, server, program):
+    services = {}
+    for mode in EXPECTED:
+        services[f"{program}-{mode}"] = agents.real(fresh, server, program, mode, deadline="6s" if mode == "hang" else "60s")
+    host = fresh.configure(services, on_failure={name: ["park"] for name in EXPECTED.values() if name})
+    turns = {mode: host.published(f"{program}-{mode}", "reviewer", f"t-{mode}") for mode in EXPECTED}
+    wrong = []
+    for mode, expected in EXPECTED.items():
+        host.drain(f"{program}-{mode}", seconds=90)
+        shown = host.show(turns[mode])
+        end, = shown["attempts"]
+        if (end["class"], shown.get("verdict")) != (expected, None if expected else "approve"):
+            wrong.append(f"{program} {mode}: {expected} expected: {end} {shown.get('verdict')}")
+        if (program, mode) == ("gemini", "429"):  # the only one that prints how long to wait
+            worker = host.workers[-1]
+            assert [one["ms"] for one in worker.events("profile.rests")] == [3600000], worker.log[-1500:]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("role, verdict", [("reviewer", "approve"), ("arbiter", "proceed")])
+def test_claude_is_refused_and_codex_has_the_role(fresh, server, role, verdict):
+    """R-07: claude with a broken key, codex as the fallback: one turn, two attempts, and a verdict of the role."""
+    host = fresh.configure({"claude": agents.real(fresh, server, "claude", "401"), "codex": agents.real(fresh, server, "codex", "ok")},
+                           roles=CHAIN)
+    turn = host.published("claude", role, "t-1", "--summary", "Look at the fix")
+    host.drain("claude")
+    host.drain("codex")
+    shown = host.show(turn)
+    assert story(shown) == [(1, "claude", "delegated", "auth"), (2, "codex", "completed", None)]
+    assert (shown["role"], shown["state"], shown["verdict"]) == (role, "completed", verdict)
+    # What the provider was asked: the prompt of the role, the schema of its verdicts, the credential in a header.
+    asked = server.requests("ok")[-1]
+    body = json.dumps(asked["body"])
+    assert f"You are the {role}" in body and "Look at the fix" in body
+    words = asked["body"]["text"]["format"]["schema"]["properties"]["verdict"]["enum"]
+    assert verdict in words and "done" not in words
+    assert agents.SECRET in asked["headers"]["authorization"] and agents.SECRET not in body
+
+
+@pytest.mark.drivers("local")
+def test_a_second_profile_works(fresh, server):
+    """R-33: the first key is refused, the second one is not: rotated."""
+    claude = agents.real(fresh, server, "claude", "keyed")
+    claude["profiles"] = [{"name": name, "env": {"ANTHROPIC_API_KEY": {"file": agents.secret(fresh, name, value)}}}
+                          for name, value in (("team", "sk-bad-00000001"), ("backup", "sk-good-00000001"))]
+    host = fresh.configure({"claude": claude, "codex": agents.real(fresh, server, "codex", "ok")}, roles=CHAIN)
+    turn = host.published("claude", "owner", "t-1")
+    host.drain("claude")
+    shown = host.show(turn)
+    assert story(shown) == [(1, "claude", "failed", "auth"), (2, "claude", "completed", None)] and shown["verdict"] == "done"
+    assert [one["profile"] for one in shown["attempts"]] == ["team", "backup"]
+
+
+@pytest.mark.drivers("local")
+def test_codex_is_killed_in_the_middle(fresh, server):
+    """R-38: the real program is killed while it waits for its provider: killed, and the role stays."""
+    host = fresh.configure({"codex": agents.real(fresh, server, "codex", "hang")}, on_failure={"killed": ["park"]})
+    turn = host.published("codex", "reviewer", "t-1")
+    before = len(server.requests("hang"))
+    host.worker("codex", "w1")
+    wait_until(lambda: len(server.requests("hang")) > before, what="codex to ask its provider")
+    worker, = host.workers
+    killed = 0
+    for pid in host.processes():
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+        if pid != worker.pid and not re.search(rb"baton-guard", words[0]) and b"exec" in words:
+            os.kill(pid, 9)
+            killed += 1
+    assert killed > 0
+    shown = host.ends(turn, "parked")
+    assert shown["role"] == "reviewer" and [one["class"] for one in shown["attempts"]] in (["killed"], ["crash"])
+
+
+@pytest.mark.drivers("local")
+@pytest.mark.parametrize("program", agents.KEYS)
+def test_nothing_of_a_secret_is_kept(fresh, server, program):
+    """S11: the credential is in no output, log, store or topic, whatever the program prints of it."""
+    host = fresh.configure({program: agents.real(fresh, server, program, "401")}, on_failure={"auth": ["park"]})
+    turn = host.published(program, "reviewer", "t-1")
+    worker = host.drain(program)
+    assert agents.SECRET not in str(host.show(turn)) and agents.SECRET not in worker.log
+    for topic in host.log.topics():
+        for record in host.log.records(topic):
+            assert agents.SECRET.encode() not in (record.value or b"")
