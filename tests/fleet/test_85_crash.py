@@ -2,8 +2,9 @@
 in its hands. Then each turn has one continuation and the end that it shall have (RULES S5, ENGINE.md)."""
 import pytest
 
-from crash import Crash, configured
+from crash import SERVICES, Crash, configured
 from faultpoints import fault_points
+from outside import check_topics
 
 # Points that are passed at each transaction: the first ones are of the start, the third has turns in it.
 EACH_TRANSACTION = ("store.before_commit", "store.commit", "store.after_commit", "log.before_commit", "log.after_commit")
@@ -30,3 +31,24 @@ def test_i1_to_i12_killed_at_every_fault_point(fresh, point, passing, heir):
     crash.die(point, passing, passing >= MOVES.get(point, passing + 1))
     crash.go_on(heir)
     crash.check()
+
+
+def test_a_strangers_tools_see_what_is_wrong(fresh):
+    """The counter-test of check_topics(): a good story passes; an end that is told twice, a handoff that stands twice and
+    a turn that is nowhere do not."""
+    host = fresh.configure({name: None for name in SERVICES})
+    turn = host.published("alpha", "reviewer", "t-1")
+    host.drain()
+    roles = {turn: "reviewer"}
+    found = check_topics(host, SERVICES, roles)
+    assert [one.key for one in found[host.topic("handoff")]] == [turn] and len(found[host.topic("outcomes", None)]) == 1
+    with pytest.raises(AssertionError, match="I3"):
+        check_topics(host, SERVICES, {**roles, "0" * 32: "owner"})
+    with pytest.raises(AssertionError, match="I1"):
+        check_topics(host, SERVICES, {turn: "owner"})
+    host.tampered = True
+    for kind, service, said in (("handoff", "alpha", "handed over twice"), ("outcomes", None, "told twice")):
+        record, = host.log.records(host.topic(kind, service))
+        host.log.append(record, partition=record.partition)
+        with pytest.raises(AssertionError, match=said):
+            check_topics(host, SERVICES, roles)

@@ -1,7 +1,8 @@
 """One worker dies at a named point while it has some of everything to do; others go on, and all is counted.
 
 Called by test_85_crash.py. The turns, what becomes of each, and the operators' part stand here; chaos/account.py
-counts topics and executor calls, invariants.py looks at the rest. Everything is seen from outside.
+counts topics and executor calls, invariants.py looks at the rest, outside.py at the topics once more with kcat or
+sqlite3. Everything is seen from outside.
 """
 import os
 import signal
@@ -14,6 +15,7 @@ from chaos.tail import CallsTail, topics_tail
 from host import SLOW, wait_until
 from invariants import CANARY, check_outcomes, check_secrets, check_stores, unread
 from kafkalog import Broken
+from outside import check_topics
 
 SERVICES = ("alpha", "beta")
 # What the executors do with the attempts of a task. An attempt may be lost on top: so where a turn shall
@@ -162,8 +164,10 @@ class Crash:
             assert seen.parked == (len(self.replayed) if task == "t-replay" else task == "t-parked"), f"{task}: parked {seen.parked} times"
         service = {service for service, state in self.account.seen[self.turns[PASSED]].states.items() if state["state"] == "completed"}
         assert service == {"beta"}
+        roles = {turn: one.role for turn, one in self.account.published.items()}
+        check_topics(self.host, SERVICES, roles)
         check_outcomes(self.host)
-        check_stores(self.host, SERVICES, {turn: one.role for turn, one in self.account.published.items()})
+        check_stores(self.host, SERVICES, roles)
         check_secrets(self.host)
 
     def story(self):

@@ -1,11 +1,12 @@
 """What must hold on a host whose workers have stopped, whatever they died of before (RULES S5), beside what
-chaos/account.py counts: outcomes, stores, secrets, offsets. Looked at from outside.
+chaos/account.py counts: outcomes, stores, secrets, offsets. Looked at from outside; the stores by the sqlite3 program.
 
 Called by crash.py.
 """
 import collections
 import os
-import sqlite3
+
+from outside import rows
 
 CANARY = "sekret-canary-8125"  # a declared secret of the executors, which one of them prints
 
@@ -35,15 +36,6 @@ def check_outcomes(host):
             assert not [key for key, count in handed.items() if count > 1], (topic, handed)
 
 
-def rows(path, sql):
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    connection.row_factory = sqlite3.Row
-    try:
-        return connection.execute(sql).fetchall()
-    finally:
-        connection.close()
-
-
 def check_stores(host, services, roles):
     """I1 to I3 and I10 in every store, and that its image is of the log: of each turn the newest record stands in the
     store of who had it last, and no store knows one that the log does not have."""
@@ -55,25 +47,25 @@ def check_stores(host, services, roles):
     current = set()
     for path in host.stores():
         service, worker = path.split(os.sep)[-3:-1]
-        assert [tuple(row) for row in rows(path, "PRAGMA integrity_check")] == [("ok",)], path
+        assert rows(path, "PRAGMA integrity_check") == [{"integrity_check": "ok"}], path
         assert [row["worker"] for row in rows(path, "SELECT worker FROM owner")] in ([f"{service}/{worker}"], []), path
         live = {row["turn_id"]: row["n"] for row in rows(path, "SELECT turn_id, count(*) AS n FROM attempt WHERE state IN "
                                                                "('queued', 'running') GROUP BY turn_id")}
-        for row in rows(path, "SELECT * FROM turn"):
+        for row in rows(path, "SELECT turn_id, role, state, attempt, log_offset FROM turn"):
             where, said = (service, row["turn_id"]), (row["log_offset"], row["state"], row["attempt"])
-            assert row["role"] == roles[row["turn_id"]], f"I1: {path}: {dict(row)}"
+            assert row["role"] == roles[row["turn_id"]], f"I1: {path}: {row}"
             assert live.get(row["turn_id"], 0) == (row["state"] in ("queued", "running")), f"I2, I3: {path}: {said} {live}"
             assert said[0] <= newest[where][0], f"{path} is ahead of the log: {said}, {newest[where]}"
             if said[0] == newest[where][0]:
                 assert said == newest[where], f"{path} is not what the log says: {said}, {newest[where]}"
                 current.add(where)
-        for row in rows(path, "SELECT * FROM attempt"):
-            assert row["role"] == roles[row["turn_id"]], f"I1: {path}: {dict(row)}"
+        for row in rows(path, "SELECT turn_id, role FROM attempt"):
+            assert row["role"] == roles[row["turn_id"]], f"I1: {path}: {row}"
     assert current == set(newest), f"in no store as the log has it: {set(newest) - current}"
     for worker in host.workers:
         if worker.process.returncode == 0:
             path = os.path.join(host.dir, "data", worker.service, worker.id, "store.db")
-            assert not rows(path, "SELECT * FROM recorded_end"), f"{path}: an end that was settled is forgotten"
+            assert not rows(path, "SELECT turn_id, attempt FROM recorded_end"), f"{path}: an end that was settled is forgotten"
 
 
 def check_secrets(host):
