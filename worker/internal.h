@@ -162,6 +162,8 @@ struct attempt *attempt_begin(struct worker *w, struct turn_record *record,
 void attempt_move(struct turn_record *record, struct attempt *attempt, enum attempt_state to,
                   struct wall_ms at);
 void attempt_note(struct attempt *attempt, const char *note);
+/* The same for what it took; "": not told. */
+void attempt_usage(struct attempt *attempt, const char *usage);
 
 /* ---- claim.c ---- */
 

@@ -111,6 +111,7 @@ static void take_end(struct worker *w, const struct executor_event *event)
     } else {
         snprintf(end.note, sizeof(end.note), "%s", from->message != NULL ? from->message : "");
     }
+    snprintf(end.usage, sizeof(end.usage), "%s", from->usage != NULL ? from->usage : "");
     diag_line(DIAG_info, "attempt.ended", D_TURN(&live->record),
               D_TEXT("verdict", from->ok ? verdict_word(from->verdict) : NULL),
               D_TEXT("class", from->ok ? NULL : failure_word(from->failure)),
