@@ -6,8 +6,10 @@
 #include "common/base/table.h"
 #include "common/base/text.h"
 #include "common/record/json.h"
+#include "common/record/usage.h"
 #include "topics/outcomes.h"
 
+#include <stdio.h>
 #include <string.h>
 
 bool life_ended(const struct turn_record *record)
@@ -64,7 +66,28 @@ static void attempt_json(struct jsonw *w, const struct attempt *attempt)
     if (attempt->probe) {
         jsonw_key_bool(w, "probe", true);
     }
+    jsonw_key(w, "usage");
+    if (attempt->usage != NULL) {
+        jsonw_raw(w, attempt->usage, strlen(attempt->usage));
+    } else {
+        jsonw_null(w);
+    }
     jsonw_end(w);
+}
+
+/* What all attempts took together; false: none has told anything. */
+static bool usage_sum(const struct turn_life *life, struct usage *ret_sum)
+{
+    bool any = false;
+    *ret_sum = usage_none();
+    for (size_t i = 0; i < life->n_attempts; i++) {
+        struct usage one;
+        if (usage_parse(life->attempts[i].usage, &one)) {
+            usage_add(ret_sum, &one);
+            any = true;
+        }
+    }
+    return any;
 }
 
 void life_print_json(const struct turn_life *life, struct buf *out)
@@ -106,6 +129,15 @@ void life_print_json(const struct turn_life *life, struct buf *out)
         attempt_json(&w, &life->attempts[i]);
     }
     jsonw_end(&w);
+    struct usage sum;
+    jsonw_key(&w, "usage");
+    if (usage_sum(life, &sum)) {
+        jsonw_begin_object(&w);
+        usage_numbers(&sum, &w);
+        jsonw_end(&w);
+    } else {
+        jsonw_null(&w);
+    }
     jsonw_key(&w, "result");
     jsonw_raw(&w, "", 0);
     if (now->result != NULL) {
@@ -159,6 +191,72 @@ static void attempts_text(const struct turn_life *life, size_t width, struct buf
         short_time(table, a->started_at, life->now.created_at, width > 0);
         short_time(table, a->ended_at, life->now.created_at, width > 0);
         table_whole(table, a->note != NULL && a->note[0] != '\0' ? a->note : NULL);
+    }
+    buf_add_char(out, '\n');
+    if (!table_print(table, width, out)) {
+        out->broken = true;
+    }
+    table_free(table);
+}
+
+static void number(struct table *table, int64_t value)
+{
+    if (value >= 0) {
+        table_int(table, value);
+    } else {
+        table_text(table, NULL);
+    }
+}
+
+/* Millionths of a dollar as dollars. */
+static void money(struct table *table, int64_t micros)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "$%lld.%06lld", (long long)(micros / 1000000),
+             (long long)(micros % 1000000));
+    table_whole(table, micros >= 0 ? text : NULL);
+}
+
+static void usage_row(struct table *table, const char *no, const struct usage *usage)
+{
+    table_whole(table, no);
+    table_text(table, usage->agent[0] != '\0' ? usage->agent : NULL);
+    table_text(table, usage->model[0] != '\0' ? usage->model : NULL);
+    table_text(table, usage->verdict_from[0] != '\0' ? usage->verdict_from : NULL);
+    number(table, usage->input_tokens);
+    number(table, usage->cached_tokens);
+    number(table, usage->output_tokens);
+    money(table, usage->cost_micros);
+    number(table, usage->duration_ms);
+    table_text(table, usage->session[0] != '\0' ? usage->session : NULL);
+}
+
+/* What each attempt took, and all of them: only where an executor tells it. */
+static void usage_text_of(const struct turn_life *life, size_t width, struct buf *out)
+{
+    static const char *const titles[] = {"NO",     "AGENT", "MODEL", "VERDICT BY", "IN",
+                                         "CACHED", "OUT",   "COST",  "MS",         "SESSION"};
+    struct usage sum;
+    struct usage one;
+    if (!usage_sum(life, &sum)) {
+        return;
+    }
+    struct table *table = table_new(titles, 10);
+    size_t rows = 0;
+    if (table == NULL) {
+        out->broken = true;
+        return;
+    }
+    for (size_t i = 0; i < life->n_attempts; i++) {
+        char no[16];
+        if (usage_parse(life->attempts[i].usage, &one)) {
+            snprintf(no, sizeof(no), "%d", life->attempts[i].no);
+            usage_row(table, no, &one);
+            rows++;
+        }
+    }
+    if (rows > 1) {
+        usage_row(table, "all", &sum);
     }
     buf_add_char(out, '\n');
     if (!table_print(table, width, out)) {
@@ -300,5 +398,6 @@ void life_print_text(const struct turn_life *life, size_t width, struct buf *out
     buf_printf(out, "%-10s failures %d, losses %d, replays %d\n", "counted", now->failures,
                now->losses, now->replays);
     attempts_text(life, width, out);
+    usage_text_of(life, width, out);
     result_text(now, out);
 }

@@ -155,7 +155,7 @@ static bool add_attempt(struct turn_life *life, const struct attempt *from, bool
         if (!own) {
             return true;
         }
-        free(life->attempts[at].note);
+        attempt_done(&life->attempts[at]);
     } else {
         struct attempt *more =
             realloc(life->attempts, (life->n_attempts + 1) * sizeof(*life->attempts));
@@ -166,12 +166,8 @@ static bool add_attempt(struct turn_life *life, const struct attempt *from, bool
         memmove(&more[at + 1], &more[at], (life->n_attempts - at) * sizeof(*more));
         life->n_attempts++;
     }
-    life->attempts[at] = *from;
-    life->attempts[at].note = NULL;
-    if (from->note != NULL && (life->attempts[at].note = strdup(from->note)) == NULL) {
-        return false;
-    }
-    return true;
+    memset(&life->attempts[at], 0, sizeof(life->attempts[at]));
+    return attempt_copy(from, &life->attempts[at]);
 }
 
 /* Is a the later state of the same turn? One that was passed on is earlier than where it went. */
@@ -250,7 +246,7 @@ void turn_life_done(struct turn_life *life)
         turn_record_done(&life->now);
     }
     for (size_t i = 0; i < life->n_attempts; i++) {
-        free(life->attempts[i].note);
+        attempt_done(&life->attempts[i]);
     }
     free(life->attempts);
     memset(life, 0, sizeof(*life));

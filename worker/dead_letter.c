@@ -138,6 +138,9 @@ void attempts_write(const struct turn_record *record, struct buf *out)
             if (attempt->note != NULL) {
                 jsonw_key_text(&w, "note", attempt->note);
             }
+            if (attempt->usage != NULL) {
+                jsonw_key_raw(&w, "usage", attempt->usage, strlen(attempt->usage));
+            }
             jsonw_end(&w);
         }
         jsonw_end(&w);

@@ -108,3 +108,9 @@ void attempt_note(struct attempt *attempt, const char *note)
     free(attempt->note);
     attempt->note = note != NULL && note[0] != '\0' ? strdup(note) : NULL;
 }
+
+void attempt_usage(struct attempt *attempt, const char *usage)
+{
+    free(attempt->usage);
+    attempt->usage = usage[0] != '\0' ? strdup(usage) : NULL;
+}

@@ -332,6 +332,7 @@ static struct recorded_end end_of_report(const struct control *control,
         .class = control->class,
         .ended_at = control->at,
     };
+    snprintf(end.usage, sizeof(end.usage), "%s", control->usage != NULL ? control->usage : "");
     if (!control->failed && ends_turn(record->role, control->result, control->result_len)) {
         end.result = control->result;
     } else if (!control->failed) {

@@ -48,6 +48,7 @@ static struct decision *finish(struct worker *w, int32_t partition, struct turn_
 static void complete(struct worker *w, int32_t partition, struct turn_record *record,
                      struct attempt *attempt, const struct recorded_end *end)
 {
+    attempt_usage(attempt, end->usage);
     attempt_move(record, attempt, ATTEMPT_completed, end->ended_at);
     record->result_len = strlen(end->result);
     record->result = decision_text(end->result);
@@ -140,6 +141,7 @@ static bool fail(struct worker *w, int32_t partition, struct turn_record *record
     attempt->has_class = true;
     attempt->class = end->class;
     attempt_note(attempt, end->note);
+    attempt_usage(attempt, end->usage);
     if (end->uncounted) {
         attempt->started_at = end->started_at; /* 0: it never did */
         step = uncounted_next(w->config, record, end->class, draw());

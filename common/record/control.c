@@ -10,6 +10,7 @@
 #include "common/base/text.h"
 #include "common/base/word.h"
 #include "common/record/fields.h"
+#include "common/record/usage.h"
 #include "common/record/json.h"
 #include "common/record/tbl/control_fields.h"
 
@@ -82,6 +83,9 @@ void control_encode(const struct control *c, struct buf *value)
     if (has(c->kind, "result") && c->result != NULL) {
         jsonw_key_raw(&w, "result", c->result, c->result_len);
     }
+    if (has(c->kind, "usage") && c->usage != NULL) {
+        jsonw_key_raw(&w, "usage", c->usage, strlen(c->usage));
+    }
     jsonw_end(&w);
 }
 
@@ -130,6 +134,16 @@ static baton_code read_report(const struct json_doc *doc, const struct json_valu
         memcpy(c->result, raw.at, raw.len);
         c->result[raw.len] = '\0';
         c->result_len = raw.len;
+    }
+    if (v[C_usage] != NULL) {
+        struct usage usage;
+        baton_code rc = usage_read(v[C_usage], &usage, err);
+        if (rc != BATON_OK) {
+            return rc;
+        }
+        if ((c->usage = usage_text(&usage)) == NULL) {
+            return baton_fail(err, BATON_E_no_memory, "no memory for a control record");
+        }
     }
     return BATON_OK;
 }
@@ -202,6 +216,7 @@ void control_free(struct control *control)
     if (control != NULL) {
         free(control->reason);
         free(control->result);
+        free(control->usage);
         free(control);
     }
 }

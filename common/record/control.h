@@ -41,6 +41,7 @@ struct control {
     enum failure class;   /* report of a failure */
     char *result;         /* report: raw JSON object of the result, or NULL */
     size_t result_len;
+    char *usage; /* report: what the attempt took, as JSON; NULL: not told */
 };
 
 const char *control_word(enum control_kind kind);

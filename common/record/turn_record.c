@@ -21,7 +21,7 @@ void turn_record_init(struct turn_record *record)
 void turn_record_done(struct turn_record *record)
 {
     for (size_t i = 0; i < record->n_attempts; i++) {
-        free(record->attempts[i].note);
+        attempt_done(&record->attempts[i]);
     }
     for (size_t i = 0; i < record->n_passes; i++) {
         free(record->passes[i]);
@@ -57,6 +57,27 @@ static bool copy_text(const char *from, char **ret_to)
     return copy_bytes(from, from == NULL ? 0 : strlen(from), ret_to);
 }
 
+void attempt_done(struct attempt *attempt)
+{
+    free(attempt->note);
+    free(attempt->usage);
+    attempt->note = NULL;
+    attempt->usage = NULL;
+}
+
+bool attempt_copy(const struct attempt *from, struct attempt *ret_to)
+{
+    struct attempt to = *from;
+    to.note = NULL;
+    to.usage = NULL;
+    if (!copy_text(from->note, &to.note) || !copy_text(from->usage, &to.usage)) {
+        attempt_done(&to);
+        return false;
+    }
+    *ret_to = to;
+    return true;
+}
+
 static bool copy_lists(const struct turn_record *from, struct turn_record *to)
 {
     if (from->n_attempts > 0) {
@@ -66,8 +87,7 @@ static bool copy_lists(const struct turn_record *from, struct turn_record *to)
         }
     }
     for (; to->n_attempts < from->n_attempts; to->n_attempts++) {
-        to->attempts[to->n_attempts] = from->attempts[to->n_attempts];
-        if (!copy_text(from->attempts[to->n_attempts].note, &to->attempts[to->n_attempts].note)) {
+        if (!attempt_copy(&from->attempts[to->n_attempts], &to->attempts[to->n_attempts])) {
             return false;
         }
     }
@@ -122,7 +142,7 @@ struct attempt *turn_record_attempt(struct turn_record *record, int no)
 struct attempt *turn_record_add_attempt(struct turn_record *record)
 {
     if (record->n_attempts == TURN_ATTEMPTS_MAX) {
-        free(record->attempts[0].note);
+        attempt_done(&record->attempts[0]);
         record->n_attempts--;
         memmove(record->attempts, record->attempts + 1,
                 record->n_attempts * sizeof(record->attempts[0]));
@@ -180,6 +200,9 @@ static void write_attempt(struct jsonw *w, const struct attempt *attempt)
     }
     if (attempt->probe) {
         jsonw_key_bool(w, "probe", true);
+    }
+    if (attempt->usage != NULL) {
+        jsonw_key_raw(w, "usage", attempt->usage, strlen(attempt->usage));
     }
     jsonw_end(w);
 }

@@ -37,6 +37,7 @@ struct attempt {
     char *note;                /* one line, or NULL */
     bool late;                 /* a result came after the end; kept, never applied */
     bool probe;                /* it tried for others whether the provider is back */
+    char *usage;               /* what it took: common/record/usage.h, as JSON; NULL: not told */
 };
 
 struct turn_record {
@@ -93,6 +94,11 @@ struct turn_record {
 void turn_record_init(struct turn_record *record);
 void turn_record_done(struct turn_record *record);
 baton_code turn_record_copy(const struct turn_record *from, struct turn_record *ret_to);
+
+/* Frees what an attempt owns. */
+void attempt_done(struct attempt *attempt);
+/* A copy that owns its texts; false: no memory, and nothing is owned. */
+bool attempt_copy(const struct attempt *from, struct attempt *ret_to);
 
 /* The attempt with that number, or NULL. */
 struct attempt *turn_record_attempt(struct turn_record *record, int no);

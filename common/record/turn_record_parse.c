@@ -8,6 +8,7 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/record/fields.h"
+#include "common/record/usage.h"
 #include "common/record/json.h"
 #include "common/record/tbl/turn_record_fields.h"
 
@@ -123,7 +124,17 @@ static baton_code read_attempt(const struct json_value *value, struct attempt *r
     a.ended_at = field_time(v[A_ended_at]);
     a.late = field_flag(v[A_late]);
     a.probe = field_flag(v[A_probe]);
+    if (v[A_usage] != NULL) {
+        struct usage usage;
+        if ((rc = usage_read(v[A_usage], &usage, err)) != BATON_OK) {
+            return rc;
+        }
+        if ((a.usage = usage_text(&usage)) == NULL) {
+            return no_memory(err);
+        }
+    }
     if (!field_copy(v[A_note], &a.note)) {
+        attempt_done(&a);
         return no_memory(err);
     }
     *ret_attempt = a;
@@ -197,7 +208,7 @@ void turn_record_add_history(struct turn_record *record, const char *history, si
             added = turn_record_add_attempt(record);
         }
         if (added == NULL) {
-            free(a.note);
+            attempt_done(&a);
             continue;
         }
         *added = a;

@@ -23,6 +23,7 @@ baton_code store_end_note(struct store *store, const struct recorded_end *end,
     stmt_text(&note, ":class", end->failed ? failure_word(end->class) : NULL);
     stmt_text(&note, ":result", end->result);
     stmt_text(&note, ":note", end->note);
+    stmt_text(&note, ":usage", end->usage[0] != '\0' ? end->usage : NULL);
     stmt_int(&note, ":retry_after", end->retry_after_ms);
     stmt_int(&note, ":uncounted", end->uncounted ? 1 : 0);
     stmt_int(&note, ":started_at", end->started_at.v);
@@ -46,6 +47,9 @@ static baton_code read_end(const struct store *store, const struct stmt *row,
     };
     snprintf(ret_end->boot.s, sizeof(ret_end->boot.s), "%s", stmt_get_text(row, 2));
     snprintf(ret_end->note, sizeof(ret_end->note), "%s", stmt_get_text(row, 6));
+    if (!stmt_get_null(row, 11)) {
+        snprintf(ret_end->usage, sizeof(ret_end->usage), "%s", stmt_get_text(row, 11));
+    }
     if (ret_end->failed) {
         const char *class = stmt_get_text(row, 4);
         BATON_INVARIANT(failure_parse(class, strlen(class), &ret_end->class));

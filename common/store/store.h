@@ -19,6 +19,7 @@
 #include "common/base/failure.h"
 #include "common/base/id.h"
 #include "common/record/turn_record.h"
+#include "common/record/usage.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -152,9 +153,10 @@ struct recorded_end {
     struct boot_id boot;
     int32_t partition;
     bool failed;
-    enum failure class; /* of a failure */
-    char *result;       /* raw JSON object of a success, or NULL; owned */
-    char note[512];     /* one line, masked */
+    enum failure class;             /* of a failure */
+    char *result;                   /* raw JSON object of a success, or NULL; owned */
+    char note[512];                 /* one line, masked */
+    char usage[USAGE_TEXT_MAX + 1]; /* what it took, as JSON; "": not told */
     int64_t retry_after_ms;
     bool uncounted;
     struct wall_ms started_at; /* 0: never started */

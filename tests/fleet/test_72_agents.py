@@ -5,6 +5,7 @@ reviewer, as the same turn. test_73 does the same with the real programs.
 """
 import os
 import re
+import shutil
 
 import pytest
 
@@ -49,6 +50,14 @@ def test_r07_claude_is_refused_and_codex_reviews(fresh):
     assert same[0] == same[1] and "+the payload's own line" in same[0] and "claude" not in same[0].lower()
     assert len(host.turns("--state", "completed")) == 1
     assert shown["result"]["summary"] == "one bug"
+    # What each attempt took, and both together: also what the service before it told travels along.
+    took = [one["usage"] for one in shown["attempts"]]
+    assert [(one["agent"], one.get("verdict_from"), one["output_tokens"]) for one in took] == [("claude", None, 0), ("codex", "schema", 7)]
+    assert took[0]["model"].startswith("claude-") and took[1]["session"] and shown["usage"]["output_tokens"] == 7
+    assert took[0]["cost_micros"] == 0 and shown["usage"]["cost_micros"] == 0 and shown["usage"]["input_tokens"] == 7
+    assert shown["result"]["cost"]["output_tokens"] == 7
+    text = host.run("turns", "show", turn).ok().out
+    assert re.search(r"^ *2 +codex .* schema +7 +4 +7 ", text, re.M) and re.search(r"^ *all .* 7 +4 +7 +\$0\.000000", text, re.M), text
 
 
 def test_r38_codex_is_killed_in_the_middle(fresh):
@@ -146,6 +155,21 @@ def test_s11_no_secret_leaves_the_environment(fresh):
         with open(path, "rb") as file:
             assert words.encode() not in file.read(), path
     assert words not in host.run("config", "show").ok().out
+
+
+def test_costs_add_up_over_retries_services_and_a_lost_store(fresh):
+    """What a turn took is in the log: over retries, another service, and a store that is gone."""
+    host = pair(fresh, on_failure={"no_verdict": ["retry", "delegate", "park"]}, retry={
+        "first": "10ms", "factor": 1, "max": "20ms", "jitter": 0, "each_service": 1, "max_wait": "15m"})
+    host.plan(services={"claude": [{"fixture": "prose"}, {"fixture": "prose"}], "codex": [{}]})
+    turn = host.published("claude", "reviewer", "t-1")
+    host.drain("claude")
+    shutil.rmtree(os.path.join(host.dir, "data", "claude"))
+    host.drain("codex")
+    shown = host.show(turn)
+    assert story(shown) == [(1, "claude", "failed", "no_verdict"), (2, "claude", "delegated", "no_verdict"), (3, "codex", "completed", None)]
+    assert [one["usage"].get("cost_micros") for one in shown["attempts"]] == [578, 578, None]
+    assert shown["usage"]["cost_micros"] == 2 * 578 and shown["usage"]["output_tokens"] == 18 + 18 + 7
 
 
 def test_l36_read_only_roles_only_look(fresh):

@@ -67,9 +67,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char *const programs[] = {"claude", "codex", "gemini"};
     struct agent_reading reading;
     struct buf object = BUF_INIT;
-    struct buf usage = BUF_INIT;
-    struct json_doc *doc = NULL;
-    struct baton_error err;
     if (size < 2) {
         return 0;
     }
@@ -84,12 +81,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum agent_source source = agent_judge(&reading, &end, &object);
     check_object(&object, source, data[1] == 0);
     insist(source == AGENT_SOURCE_none || (reading.done && !reading.failed));
-    agent_usage_write(&reading, source, &usage);
-    insist(json_parse(usage.data, usage.len, 4096, 2, &doc, &err) == BATON_OK);
+    struct usage usage = agent_usage(&reading, source);
+    char *text = usage_text(&usage);
+    insist(text != NULL && strlen(text) <= USAGE_TEXT_MAX && usage_parse(text, &usage));
     insist(reading.last.len <= AGENT_TEXT_MAX && reading.message.len <= AGENT_MESSAGE_MAX);
-    json_free(doc);
+    free(text);
     agent_reading_done(&reading);
     buf_done(&object);
-    buf_done(&usage);
     return 0;
 }

@@ -81,9 +81,7 @@ void agent_reading_init(struct agent_reading *reading, const struct agent_progra
 {
     memset(reading, 0, sizeof(*reading));
     reading->program = program;
-    reading->usage.input_tokens = reading->usage.cached_tokens = -1;
-    reading->usage.output_tokens = reading->usage.cost_micros = -1;
-    reading->usage.duration_ms = -1;
+    reading->usage = usage_none();
 }
 
 void agent_reading_done(struct agent_reading *reading)
@@ -107,7 +105,10 @@ void agent_take_name(struct loose value, char name[AGENT_NAME_MAX + 1])
     struct buf text = BUF_INIT;
     loose_text(value, AGENT_NAME_MAX, &text);
     if (buf_ok(&text) && text.len > 0) {
-        memcpy(name, text.data, text.len);
+        for (size_t i = 0; i < text.len; i++) {
+            char c = text.data[i];
+            name[i] = c < 0x20 || c > 0x7e || c == '"' || c == '\\' ? '?' : c;
+        }
         name[text.len] = '\0';
     }
     buf_done(&text);
@@ -194,23 +195,6 @@ static void judge_failure(const struct agent_reading *reading, const struct agen
                   object);
 }
 
-static void write_cost(const struct agent_usage *usage, struct jsonw *w)
-{
-    const struct {
-        const char *name;
-        int64_t value;
-    } numbers[] = {
-        {"input_tokens", usage->input_tokens},   {"cached_tokens", usage->cached_tokens},
-        {"output_tokens", usage->output_tokens}, {"cost_micros", usage->cost_micros},
-        {"duration_ms", usage->duration_ms},
-    };
-    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
-        if (numbers[i].value >= 0 && numbers[i].value <= (int64_t)1 << 53) {
-            jsonw_key_int(w, numbers[i].name, numbers[i].value);
-        }
-    }
-}
-
 static void write_verdict(const struct agent_reading *reading, struct loose found,
                           struct buf *object)
 {
@@ -226,7 +210,7 @@ static void write_verdict(const struct agent_reading *reading, struct loose foun
     }
     jsonw_key(&w, "cost");
     jsonw_begin_object(&w);
-    write_cost(&reading->usage, &w);
+    usage_numbers(&reading->usage, &w);
     jsonw_end(&w);
     jsonw_end(&w);
     object->broken = object->broken || !buf_ok(&verdict) || !buf_ok(&summary);
@@ -264,22 +248,13 @@ enum agent_source agent_judge(const struct agent_reading *reading, const struct 
     return text ? AGENT_SOURCE_text : AGENT_SOURCE_schema;
 }
 
-void agent_usage_write(const struct agent_reading *reading, enum agent_source source,
-                       struct buf *object)
+struct usage agent_usage(const struct agent_reading *reading, enum agent_source source)
 {
-    const struct agent_usage *usage = &reading->usage;
-    struct jsonw w = jsonw_to(object);
-    jsonw_begin_object(&w);
-    jsonw_key_text(&w, "agent", reading->program->word);
-    if (usage->model[0] != '\0') {
-        jsonw_key_plain(&w, "model", usage->model, strlen(usage->model));
-    }
-    if (usage->session[0] != '\0') {
-        jsonw_key_plain(&w, "session", usage->session, strlen(usage->session));
-    }
-    if (source != AGENT_SOURCE_none) {
-        jsonw_key_text(&w, "verdict_from", source == AGENT_SOURCE_schema ? "schema" : "text");
-    }
-    write_cost(usage, &w);
-    jsonw_end(&w);
+    struct usage usage = reading->usage;
+    snprintf(usage.agent, sizeof(usage.agent), "%s", reading->program->word);
+    snprintf(usage.verdict_from, sizeof(usage.verdict_from), "%s",
+             source == AGENT_SOURCE_schema ? "schema"
+             : source == AGENT_SOURCE_text ? "text"
+                                           : "");
+    return usage;
 }

@@ -15,6 +15,7 @@
 #include "common/base/clock.h"
 #include "common/base/failure.h"
 #include "common/base/role.h"
+#include "common/record/usage.h"
 #include "worker/agent/loose.h"
 
 #include <stdbool.h>
@@ -23,7 +24,7 @@
 
 #define AGENT_TEXT_MAX (64 * 1024) /* kept of the newest message: a verdict is far smaller */
 #define AGENT_MESSAGE_MAX 4096     /* kept of an error's message */
-#define AGENT_NAME_MAX 128         /* a model's or session's name */
+#define AGENT_NAME_MAX 128         /* a model's, session's or tool's name */
 #define AGENT_SCHEMA_FILE "verdict.schema.json" /* in the scratch directory */
 
 /* ---- what a program is started with ---- */
@@ -65,18 +66,6 @@ void agent_setup_done(struct agent_setup *setup);
 
 /* ---- what it prints ---- */
 
-/* What the attempt took, as far as the program told; -1: not told. */
-struct agent_usage {
-    char model[AGENT_NAME_MAX + 1];
-    char session[AGENT_NAME_MAX + 1];
-    int64_t
-        input_tokens; /* without what came out of a cache, as far as the program tells them apart */
-    int64_t cached_tokens;
-    int64_t output_tokens;
-    int64_t cost_micros; /* millionths of a US dollar */
-    int64_t duration_ms;
-};
-
 struct agent_reading {
     const struct agent_program *program;
     struct buf last;    /* the newest message of the agent, at most AGENT_TEXT_MAX */
@@ -85,7 +74,7 @@ struct agent_reading {
     int status;         /* HTTP status that the output names; 0: none */
     bool done;          /* the program has told its end */
     bool failed;        /* ... as a failure */
-    struct agent_usage usage;
+    struct usage usage; /* as far as the program told */
 };
 
 void agent_reading_init(struct agent_reading *reading, const struct agent_program *program);
@@ -118,9 +107,8 @@ enum agent_source {
  */
 enum agent_source agent_judge(const struct agent_reading *reading, const struct agent_end *end,
                               struct buf *object);
-/* The usage as one flat JSON object of texts and whole numbers; what was not told is left out. */
-void agent_usage_write(const struct agent_reading *reading, enum agent_source source,
-                       struct buf *object);
+/* What the attempt took, with the program's name and where the verdict came from. */
+struct usage agent_usage(const struct agent_reading *reading, enum agent_source source);
 
 /* ---- verdict.c ---- */
 
@@ -161,7 +149,7 @@ struct agent_program {
 
 const struct agent_program *agent_find(const char *word);
 
-/* For the adapters: takes over a text, cut; a number if it is one. */
+/* For the adapters: takes over a text, cut, in plain characters; a number if it is one. */
 void agent_take_name(struct loose value, char name[AGENT_NAME_MAX + 1]);
 void agent_take_number(struct loose value, int64_t scale, int64_t *number);
 /* Replaces what buf holds. */

@@ -70,7 +70,7 @@ static void take_content(struct loose content, struct buf *said, struct buf *doi
 
 static void take_result(struct agent_reading *reading, struct loose event)
 {
-    struct agent_usage *usage = &reading->usage;
+    struct usage *usage = &reading->usage;
     struct loose subtype = loose_member(event, "subtype");
     struct loose structured = loose_member(event, "structured_output");
     struct loose tokens = loose_member(event, "usage");

@@ -229,6 +229,7 @@ void executor_event_free(struct executor_event *event)
         free(event->end.result);
         free(event->end.message);
         free(event->end.output);
+        free(event->end.usage);
         free(event);
     }
 }
@@ -298,6 +299,7 @@ void attempt_settle(struct executor_pool *pool, struct attempt *attempt,
     }
     end->output = buf_take(take_output != NULL ? take_output : &none, &end->output_len);
     end->output_truncated = output_truncated;
+    end->usage = outcome->usage[0] != '\0' ? strdup(outcome->usage) : NULL;
     end->started_at = attempt->started_at;
     end->ended_at = wall_now();
     if ((end->ok ? end->result : end->message) == NULL || end->output == NULL) {

@@ -162,6 +162,7 @@ struct executor_end {
     char *output; /* masked, valid UTF-8 without NUL, at most 64 KiB; "" if there is none */
     size_t output_len;
     bool output_truncated;
+    char *usage;               /* what it took, as JSON (common/record/usage.h); NULL: not told */
     struct wall_ms started_at; /* of the program, or of the turn's line to a child; 0 if never */
     struct wall_ms ended_at;
     bool never_started;  /* provably no byte of the turn reached an executor: counts in no budget */

@@ -7,6 +7,7 @@
 #ifndef BATON_WORKER_EXECUTOR_RESULT_H
 #define BATON_WORKER_EXECUTOR_RESULT_H
 
+#include "common/record/usage.h"
 #include "worker/executor/executor.h"
 
 /* EXIT(status, failure class, text): without a result; anything else is crash. */
@@ -35,6 +36,7 @@ struct executor_outcome {
     size_t object_len;
     bool by_exit; /* !ok: how it ended is all there is; its last line of standard error may say why
                    */
+    char usage[USAGE_TEXT_MAX + 1]; /* what the attempt took, as JSON; "": not told */
     char hint[160]; /* a deadline that passed meanwhile may be explained by it; "": it is not */
     char message[EXECUTOR_MESSAGE_MAX + 1]; /* !ok; may hold the executor's own text, not escaped */
 };

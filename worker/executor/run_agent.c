@@ -31,6 +31,7 @@ struct agent_run {
     struct line_reader lines;
     struct line_reader error_lines;
     struct output said;
+    enum agent_source source;
     bool any_said;
     char hint[256];
 };
@@ -318,7 +319,15 @@ void agent_run_end(struct agent_run *run, const struct executor_exit *exit,
         .error_len = last[0] != '\0' ? strlen(last + 2) : 0,
         .now = wall_now(),
     };
-    agent_judge(&run->reading, &end, object);
+    run->source = agent_judge(&run->reading, &end, object);
+}
+
+void agent_run_usage(const struct agent_run *run, char usage[USAGE_TEXT_MAX + 1])
+{
+    struct usage told = agent_usage(&run->reading, run->source);
+    char *text = usage_text(&told);
+    snprintf(usage, USAGE_TEXT_MAX + 1, "%s", text != NULL ? text : "");
+    free(text);
 }
 
 const struct output *agent_run_said(const struct agent_run *run)

@@ -31,6 +31,8 @@ void agent_run_feed_error(struct agent_run *run, const char *bytes, size_t len);
 /* Its standard output is over. Appends the object that kind exec would have on descriptor 3. */
 void agent_run_end(struct agent_run *run, const struct executor_exit *exit,
                    const struct output *error, struct buf *object);
+/* What the attempt took, as the program told it. After agent_run_end. */
+void agent_run_usage(const struct agent_run *run, char usage[USAGE_TEXT_MAX + 1]);
 /* What the agent said to people, if it said anything; else NULL. */
 const struct output *agent_run_said(const struct agent_run *run);
 /* The newest line of standard error that tells of a refusal; "" if there is none. */

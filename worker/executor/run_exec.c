@@ -155,6 +155,7 @@ static void judge(struct exec_run *run, const struct child_status *status, struc
         executor_result_check(run->attempt->role, object->data, object->len, run->overflow, &exit,
                               outcome);
         if (run->agent != NULL) {
+            agent_run_usage(run->agent, outcome->usage);
             snprintf(outcome->hint, sizeof(outcome->hint), "%s", agent_run_hint(run->agent));
         }
         return;

@@ -23,6 +23,7 @@ struct lease_item {
     bool failed;
     enum failure class;
     char *result;
+    char *usage;
 };
 
 struct follow {

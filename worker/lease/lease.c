@@ -32,6 +32,7 @@ struct lease_item *lease_find(struct leases *leases, const char *turn_id)
 void lease_remove(struct leases *leases, struct lease_item *item)
 {
     free(item->result);
+    free(item->usage);
     *item = leases->items[--leases->n_items];
 }
 
@@ -248,6 +249,7 @@ void leases_report(struct leases *leases, const struct recorded_end *end)
         item->failed = end->failed;
         item->class = end->class;
         item->result = decision_text(end->result);
+        item->usage = end->usage[0] != '\0' ? decision_text(end->usage) : NULL;
         leases->asked = true;
         pthread_cond_broadcast(&leases->wake);
     }

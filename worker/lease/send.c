@@ -34,6 +34,7 @@ static void encode(struct leases *leases, struct lease_item *item, struct outgoi
         .failed = item->failed,
         .class = item->class,
         .result = item->result,
+        .usage = item->usage,
         .result_len = item->result != NULL ? strlen(item->result) : 0,
     };
     random_hex(control.id.s, 32);

@@ -21,13 +21,14 @@
     FIELD(boot,    hex,     optional, 32) \
     FIELD(seq,     count,   optional, JSON_INT_MAX) \
     FIELD(class,   word,    optional, 32) \
-    FIELD(result,  object,  optional, 0)
+    FIELD(result,  object,  optional, 0) \
+    FIELD(usage,   object,  optional, 0)
 
 #define CONTROL_HOLDS(HOLDS) \
     HOLDS(cancel, "turn_id",                  "reason") \
     HOLDS(replay, "turn_id attempt",          "to again") \
     HOLDS(renew,  "turn_id attempt boot seq", "") \
-    HOLDS(report, "turn_id attempt boot",     "class result") \
+    HOLDS(report, "turn_id attempt boot",     "class result usage") \
     HOLDS(pause,  "",                         "reason") \
     HOLDS(resume, "",                         "reason")
 /* clang-format on */

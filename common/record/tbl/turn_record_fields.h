@@ -57,7 +57,8 @@
     FIELD(ended_at,   time,        optional, 0) \
     FIELD(note,       text,        optional, 4 * LIMIT_NOTE) \
     FIELD(late,       flag,        optional, 0) \
-    FIELD(probe,      flag,        optional, 0)
+    FIELD(probe,      flag,        optional, 0) \
+    FIELD(usage,      object,      optional, 0)
 
 #define LEASE_FIELDS(FIELD) \
     FIELD(worker, id,  required, 0) \

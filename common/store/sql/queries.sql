@@ -133,15 +133,15 @@ SELECT value FROM note WHERE partition = :partition AND key = :key;
 SELECT key, value FROM note WHERE partition = :partition AND key >= :from AND key < :until ORDER BY key;
 
 -- name: STMT_END_NOTE
-INSERT OR IGNORE INTO recorded_end (turn_id, attempt, boot_id, partition, class, result, note, retry_after, uncounted, started_at, ended_at)
-VALUES (:turn, :attempt, :boot, :partition, :class, :result, :note, :retry_after, :uncounted, :started_at, :ended_at);
+INSERT OR IGNORE INTO recorded_end (turn_id, attempt, boot_id, partition, class, result, note, retry_after, uncounted, started_at, ended_at, usage)
+VALUES (:turn, :attempt, :boot, :partition, :class, :result, :note, :retry_after, :uncounted, :started_at, :ended_at, :usage);
 
 -- name: STMT_END_GET
-SELECT turn_id, attempt, boot_id, partition, class, result, note, retry_after, uncounted, started_at, ended_at
+SELECT turn_id, attempt, boot_id, partition, class, result, note, retry_after, uncounted, started_at, ended_at, usage
 FROM recorded_end WHERE turn_id = :turn AND attempt = :attempt AND boot_id = :boot;
 
 -- name: STMT_ENDS_ALL
-SELECT turn_id, attempt, boot_id, partition, class, result, note, retry_after, uncounted, started_at, ended_at FROM recorded_end
+SELECT turn_id, attempt, boot_id, partition, class, result, note, retry_after, uncounted, started_at, ended_at, usage FROM recorded_end
 ORDER BY turn_id, attempt, boot_id LIMIT :max OFFSET :skip;
 
 -- name: STMT_END_FORGET

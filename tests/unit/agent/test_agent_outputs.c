@@ -19,7 +19,7 @@ struct read {
     struct buf said;
     struct buf doing;
     struct buf object;
-    struct buf usage;
+    char *usage;
     enum agent_source source;
 };
 
@@ -29,7 +29,7 @@ static void read_done(struct read *read)
     buf_done(&read->said);
     buf_done(&read->doing);
     buf_done(&read->object);
-    buf_done(&read->usage);
+    free(read->usage);
 }
 
 static void read_bytes(struct read *read, const char *program, const char *bytes, size_t len,
@@ -44,7 +44,9 @@ static void read_bytes(struct read *read, const char *program, const char *bytes
         at += n + 1;
     }
     read->source = agent_judge(&read->reading, end, &read->object);
-    agent_usage_write(&read->reading, read->source, &read->usage);
+    struct usage usage = agent_usage(&read->reading, read->source);
+    read->usage = usage_text(&usage);
+    assert_true(strlen(read->usage) <= USAGE_TEXT_MAX && usage_parse(read->usage, &usage));
 }
 
 static char *fixture(const char *program, const char *mode, size_t *ret_len)
@@ -149,8 +151,8 @@ static void check_usage(const char *program, const char *const *members)
     const char *bytes = fixture(program, "ok", &len);
     read_bytes(&read, program, bytes, len, &(struct agent_end){.value = 0});
     for (size_t i = 0; members[i] != NULL; i++) {
-        if (strstr(read.usage.data, members[i]) == NULL) {
-            fail_msg("%s: %s is not in %s", program, members[i], read.usage.data);
+        if (strstr(read.usage, members[i]) == NULL) {
+            fail_msg("%s: %s is not in %s", program, members[i], read.usage);
         }
     }
     read_done(&read);

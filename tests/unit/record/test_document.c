@@ -9,6 +9,7 @@
 #include "common/record/tbl/turn_fields.h"
 #include "common/record/tbl/turn_record_fields.h"
 #include "common/record/turn_record.h"
+#include "common/record/usage.h"
 
 static char *document;
 
@@ -17,6 +18,9 @@ static const struct field payload_rows[] = {PAYLOAD_FIELDS(FIELD_ROW)};
 static const struct field control_rows[] = {CONTROL_FIELDS(FIELD_ROW)};
 static const struct field record_rows[] = {TURN_RECORD_FIELDS(FIELD_ROW)};
 static const struct field attempt_rows[] = {ATTEMPT_FIELDS(FIELD_ROW)};
+#define TEXT_ROW(name, max) FIELD_ROW(name, line, optional, max)
+#define NUMBER_ROW(name) FIELD_ROW(name, count, optional, JSON_INT_MAX)
+static const struct field usage_rows[] = {USAGE_TEXTS(TEXT_ROW) USAGE_NUMBERS(NUMBER_ROW)};
 static const struct field outcome_rows[] = {OUTCOME_FIELDS(FIELD_ROW)};
 
 static const struct {
@@ -29,6 +33,7 @@ static const struct {
     {"control", control_rows, COUNT_OF(control_rows)},
     {"turn_record", record_rows, COUNT_OF(record_rows)},
     {"attempt", attempt_rows, COUNT_OF(attempt_rows)},
+    {"usage", usage_rows, COUNT_OF(usage_rows)},
     {"outcome", outcome_rows, COUNT_OF(outcome_rows)},
 };
 

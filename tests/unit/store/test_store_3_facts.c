@@ -16,6 +16,7 @@ static struct recorded_end success(const struct shelf *shelf, const char *id, ch
                                  .boot = shelf->boot,
                                  .partition = 3,
                                  .result = result,
+                                 .usage = "{\"cost_micros\":289}",
                                  .started_at = {WHEN},
                                  .ended_at = {WHEN + 1}};
 }
@@ -35,6 +36,7 @@ static void test_rule_07_an_end_is_kept_over_restarts(void **state)
     assert_true(found);
     assert_false(back.failed);
     assert_string_equal(back.result, "{\"verdict\":\"approve\"}");
+    assert_string_equal(back.usage, "{\"cost_micros\":289}");
     assert_int_equal(back.partition, 3);
     assert_int_equal(back.started_at.v, WHEN);
     assert_int_equal(back.ended_at.v, WHEN + 1);

@@ -119,6 +119,7 @@ CREATE TABLE recorded_end (
     uncounted   INTEGER NOT NULL,  -- 1: counts in no budget (never started, or a clean stop)
     started_at  INTEGER NOT NULL,  -- wall clock, ms; 0: never started
     ended_at    INTEGER NOT NULL,
+    usage       TEXT,              -- JSON object: what the attempt took; NULL: not told
     PRIMARY KEY (turn_id, attempt, boot_id)
 ) STRICT, WITHOUT ROWID;
 
