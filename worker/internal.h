@@ -325,6 +325,7 @@ struct foreign {
     struct mono_ms deadline;
     int64_t seq;     /* of the newest renewal */
     int64_t read_to; /* control topic's end when the deadline passed; -1: it has not */
+    bool died;       /* its worker, as the log knows: a renewal that is read now was sent before */
 };
 /* Starts the lease timer of such an attempt from now, unless it runs already. */
 void foreign_watch(struct worker *w, int32_t partition, const struct turn_record *record);

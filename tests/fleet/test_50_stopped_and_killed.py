@@ -143,7 +143,7 @@ def test_e10_a_stopped_worker_loses_its_turns_and_its_results_are_late(host):
     first = host.worker("alpha", "w1")
     host.called(1)
     host.worker("alpha", "w2")
-    first.process.send_signal(signal.SIGSTOP)
+    first.freeze()
     shown = host.ends(turn, "completed", 30)
     first.process.send_signal(signal.SIGCONT)
     assert [one["class"] for one in shown["attempts"]] == ["lost", None]

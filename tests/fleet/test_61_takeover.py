@@ -25,9 +25,9 @@ def attempts(host, turn):
 @pytest.mark.drivers("local")
 @pytest.mark.alone
 def test_e03_on_the_local_log_a_death_is_known_at_once(host):
-    """E03: ten turns run when their worker is killed; none waits for a grace, since their worker is known to be dead."""
+    """E03: ten turns run when their worker is killed; none waits for a grace or a lease, since their worker is known to be dead."""
     host.plan(default=[{"hang": True}, {}])
-    host.configure({"alpha": host.service(parallel=10)})
+    host.configure({"alpha": host.service(parallel=10)}, lease="40s", lease_grace="20s")
     first = ready(host.worker("alpha", "w1"))
     turns = [host.published("alpha", "owner", f"t-{n}") for n in range(10)]
     host.called(10)
@@ -35,10 +35,31 @@ def test_e03_on_the_local_log_a_death_is_known_at_once(host):
     first.kill()
     killed = time.time()
     again = host.called(10, attempt=2)
-    assert max(call["t"] for call in again) - killed < 1.9 * SLOW, "less than the grace of 2 s"
+    assert max(call["t"] for call in again) - killed < 6 * SLOW, "less than the grace, and than the lease"
     for turn in turns:
         host.ends(turn, "completed")
         assert attempts(host, turn) == [(1, "failed", "lost"), (2, "completed", None)]
+
+
+@pytest.mark.drivers("local")
+@pytest.mark.alone
+def test_e03_a_renewal_of_the_dead_is_none(host):
+    """E03: what the dead worker has sent is read after its death is known; its turn waits for no lease even so."""
+    host.plan(default=[{"hang": True}, {}])
+    host.configure({"alpha": host.service(parallel=8)}, session="60s", heartbeat="300ms", lease="12s", lease_grace="4s")
+    first = ready(host.worker("alpha", "w1"))
+    for n in range(8):
+        host.published("alpha", "owner", f"t-{n}")
+    host.called(8)
+    second = ready(host.worker("alpha", "w2"))
+    wait_until(lambda: second.events("lease.watched"), what="a partition to move with its turns")
+    second.freeze()
+    sent = len(host.log.records(host.topic("control")))
+    wait_until(lambda: len(host.log.records(host.topic("control"))) > sent, what="another renewal")
+    first.kill()
+    second.process.send_signal(signal.SIGCONT)
+    killed = time.time()
+    assert max(call["t"] for call in host.called(8, attempt=2)) - killed < 4 * SLOW, "less than the lease"
 
 
 @pytest.mark.drivers("local")
@@ -50,7 +71,7 @@ def test_e10_a_death_is_not_taken_for_a_silence(host):
     host.published()
     host.called(1)
     second = ready(host.worker("alpha", "w2"))
-    first.process.send_signal(signal.SIGSTOP)
+    first.freeze()
     wait_until(lambda: second.events("lease.watched"), what="the other one to take over")
     seen = time.time()
     call, = host.called(1, attempt=2)

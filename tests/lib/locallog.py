@@ -52,6 +52,19 @@ class LocalLog:
         finally:
             connection.close()
 
+    def held(self):
+        """Does somebody stand in a transaction that writes?"""
+        connection = sqlite3.connect(f"file:{self.path}?mode=rw", uri=True, timeout=0.2, isolation_level=None)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+            return False
+        except sqlite3.OperationalError as error:
+            assert "locked" in str(error), error
+            return True
+        finally:
+            connection.close()
+
     def topics(self):
         return [row["name"] for row in self.query("SELECT name FROM topic ORDER BY name")]
 

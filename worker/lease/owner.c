@@ -1,8 +1,8 @@
 /*
  * The owner's side of a lease: attempts of its turns that other workers (or the last boot) hold.
  *
- * Without a renewal an attempt has a grace (none, if the log knows that its worker died), with each
- * renewal a lease from then. Before one is declared lost the control topic is read to its high
+ * Without a renewal an attempt has a grace, with each renewal a lease from then, and neither if the
+ * log knows that its worker died. Before one is declared lost the control topic is read to its high
  * watermark as it was when the time ran out (protocol rule 25).
  *
  * In: worker/restore.c, worker/operate.c, worker/round.c  Out: worker/settle.c
@@ -28,6 +28,7 @@ static void foreign_add(struct worker *w, int32_t partition, const struct turn_r
         .deadline = {mono_now().v + (died ? 0 : w->config->lease_grace_ms)},
         .seq = -1,
         .read_to = -1,
+        .died = died,
     };
     diag_line(DIAG_info, "lease.watched", D_TURN(record), D_TEXT("holder", record->lease_worker.s));
 }
@@ -59,6 +60,9 @@ void foreign_renewed(struct worker *w, const struct control *control)
         return; /* not current, or an old one sent again */
     }
     foreign->seq = control->seq;
+    if (foreign->died) {
+        return; /* it was sent before */
+    }
     foreign->read_to = -1;
     foreign->deadline.v = mono_now().v + w->config->lease_ms;
 }
