@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+import acls
 import broker
 from host import SLOW, wait_until
 
@@ -320,6 +321,10 @@ def test_x27_exactly_these_rights_suffice(host, tmp_path):
     tool.chmod(0o755)
     subprocess.run(["sh", "-c", wanted], check=True, timeout=100,
                    env=dict(host.environment, KAFKA_ACLS=str(tool), BROKERS=host.brokers))
+    rights = [right for right in host.run("topics", "plan", "--acl", "--json").ok().objects
+              if right.get("principal") in ("User:alpha", "User:alice")]
+    assert len(rights) >= 6 + 7
+    wait_until(lambda: all(acls.in_force(host.brokers, right) for right in rights), what="the rights to be in force")
     by_sasl(host, "alpha")
     worker = host.worker("alpha")
     wait_until(lambda: worker.events("worker.started") or not worker.alive, what="the worker to start")
