@@ -19,7 +19,6 @@ def ready(worker):
     return worker
 
 
-@pytest.mark.few_on_kafka("jump", HOUR)  # clocks that go back can trip an assertion of librdkafka 2.0.2
 @pytest.mark.parametrize("jump", [HOUR, -HOUR, MONTH, -MONTH])
 def test_the_clock_of_a_worker_jumps(fresh, tmp_path, jump):
     """A running attempt meets its own deadline only, a wait is as long as it was, and a killed worker's turn is taken over."""

@@ -1,6 +1,6 @@
 """Wall clocks that jump: a host's own clock for programs that are started with its environment. Called by fleet tests.
 
-Only CLOCK_REALTIME is wrong (wallclock.c is preloaded); the monotonic clocks go on as they are.
+Only CLOCK_REALTIME is wrong, and waits that go by it (wallclock.c is preloaded); the monotonic clocks go on as they are.
 """
 import os
 import struct
@@ -19,7 +19,7 @@ class Clock:
         self.path, library = os.path.join(folder, f"clock-{name}"), os.path.join(folder, "wallclock.so")
         if not os.path.exists(library):
             source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wallclock.c")
-            subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
+            subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
         self.environment = {"LD_PRELOAD": library, "WALL_OFFSET": self.path}
         self.jump(seconds)
 

@@ -426,6 +426,7 @@ baton_code kafka_member_poll(struct log_member *base, struct log_event *ret_even
     if (member->place == PLACE_leaving && member->n_events == 0) {
         member_let_go(member);
     }
+    member_clock(member);
     join_again(member);
     if (member->producer != NULL) {
         rd_kafka_poll(member->producer, 0);

@@ -82,11 +82,12 @@ struct kafka_member {
     struct kafka_queue queues[LOG_INPUTS][LOG_PARTITIONS_MAX];
     struct log_event events[MEMBER_EVENTS]; /* told by callbacks, not taken yet */
     size_t n_events;
-    int64_t lost_at; /* PLACE_lost since (monotonic ms) */
-    bool parting;    /* leaves: what the group gives is not taken */
-    bool parted;     /* it has given us nothing more */
-    bool misplaced;  /* the group gave it what an earlier process left with: ask anew */
-    bool abandoned;  /* a consumer of before does not end: it may still call back */
+    int64_t lost_at;     /* PLACE_lost since (monotonic ms) */
+    int64_t clock_ahead; /* wall minus monotonic at the last poll (ms); 0: there was none */
+    bool parting;        /* leaves: what the group gives is not taken */
+    bool parted;         /* it has given us nothing more */
+    bool misplaced;      /* the group gave it what an earlier process left with: ask anew */
+    bool abandoned;      /* a consumer of before does not end: it may still call back */
     struct diag_limit limit;
 
     /* producer: producer.c, commit.c, deliveries.c */
@@ -210,5 +211,9 @@ baton_code confirm_wait(struct kafka_member *member, struct deadline deadline,
 void confirm_idle(struct kafka_member *member);
 /* What lies open when the producer has been made anew: was it committed? */
 enum hang_end confirm_judge(struct kafka_member *member);
+
+/* ---- set_back.c ---- */
+/* Of every poll: wakes the consumer's threads when the wall clock was set back since the last one. */
+void member_clock(struct kafka_member *member);
 
 #endif
