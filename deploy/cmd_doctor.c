@@ -22,6 +22,7 @@
 #include "topics/service_view.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -339,22 +340,18 @@ static void check_topics(struct doctor *d)
     provision_plan_done(&plan);
 }
 
-/* What turns wait for because it cannot be written. */
-static void found_blocked(struct doctor *d, const struct service_view *view)
+/* What turns of a service wait for because it cannot be written. */
+static void found_blocked(struct doctor *d, const char *service, const struct blocked_note *note)
 {
-    for (size_t i = 0; i < view->n_blocked; i++) {
-        const struct blocked_note *note = &view->blocked[i];
-        for (size_t k = 0; k < note->count; k++) {
-            const struct blocked_target *target = &note->targets[k];
-            const char *mend =
-                target->code == BATON_E_not_permitted
-                    ? "baton topics plan --acl, for whoever gives rights on the cluster"
-                    : "baton topics apply";
-            found(d, LEVEL_error, target->code, mend,
-                  "%s: worker %s cannot write to %s since %s: %s; its turns wait",
-                  view->service->name.s, note->worker.s, target->topic, wall_text(target->since).s,
-                  baton_code_text(target->code));
-        }
+    for (size_t k = 0; k < note->count; k++) {
+        const struct blocked_target *target = &note->targets[k];
+        const char *mend = target->code == BATON_E_not_permitted
+                               ? "baton topics plan --acl, for whoever gives rights on the cluster"
+                               : "baton topics apply";
+        found(d, LEVEL_error, target->code, mend,
+              "%s: worker %s cannot write to %s since %s: %s; its turns wait", service,
+              note->worker.s, target->topic, wall_text(target->since).s,
+              target->cause[0] != '\0' ? target->cause : baton_code_text(target->code));
     }
 }
 
@@ -389,8 +386,26 @@ static void check_services(struct doctor *d)
             found(d, LEVEL_ok, BATON_OK, "", "%s: %zu workers, %lld handoffs wait", service->name.s,
                   view.n_workers, (long long)view.lag);
         }
-        found_blocked(d, &view);
+        for (size_t k = 0; k < view.n_blocked; k++) {
+            found_blocked(d, service->name.s, &view.blocked[k]);
+        }
         service_view_done(&view);
+    }
+}
+
+/* The turn log itself cannot be written: its worker says so in a file. */
+static void look_for_blocked(struct doctor *d, const struct store_place *place,
+                             const struct store_summary *summary)
+{
+    static char bytes[BLOCKED_NOTE_BYTES_MAX + 1];
+    char path[PATH_MAX];
+    struct blocked_note note;
+    size_t len = 0;
+    const int n = snprintf(path, sizeof(path), "%s/%s", place->dir, BLOCKED_NOTE_FILE);
+    if (summary->running && n > 0 && (size_t)n < sizeof(path) &&
+        safe_read(path, SAFE_secret, sizeof(bytes) - 1, bytes, &len, NULL) == BATON_OK &&
+        blocked_note_parse(bytes, len, &note) && strcmp(note.boot.s, summary->owner.boot) == 0) {
+        found_blocked(d, place->service, &note);
     }
 }
 
@@ -410,6 +425,7 @@ static bool on_store(void *arg, const struct store_place *place)
     } else {
         found(d, LEVEL_ok, BATON_OK, "", "%s/%s, %s", place->service, place->worker,
               summary.running ? "in use" : "not in use");
+        look_for_blocked(d, place, &summary);
     }
     buf_done(&findings);
     return true;

@@ -63,6 +63,7 @@ static void blocked_json(struct jsonw *w, const struct service_view *view)
             jsonw_key_text(w, "worker", view->blocked[i].worker.s);
             jsonw_key_text(w, "topic", target->topic);
             jsonw_key_text(w, "code", baton_code_word(target->code));
+            jsonw_key_text(w, "cause", target->cause);
             jsonw_key_text(w, "since", wall_text(target->since).s);
             jsonw_end(w);
         }
@@ -70,7 +71,9 @@ static void blocked_json(struct jsonw *w, const struct service_view *view)
     jsonw_end(w);
 }
 
-static void view_json(const struct service_view *view, struct buf *out)
+/* lacks: what of it could not be read, and so is empty here; BATON_OK: nothing. */
+static void view_json(const struct service_view *view, const struct baton_error *lacks,
+                      struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
     jsonw_begin_object(&w);
@@ -113,6 +116,10 @@ static void view_json(const struct service_view *view, struct buf *out)
             jsonw_key_int(&w, turn_state_word((enum turn_state)i), view->turns[i]);
         }
     }
+    if (lacks->code != BATON_OK) {
+        jsonw_key_text(&w, "code", baton_code_word(lacks->code));
+        jsonw_key_text(&w, "error", lacks->text);
+    }
     jsonw_end(&w);
     buf_add_char(out, '\n');
 }
@@ -127,7 +134,8 @@ static void partitions_text(const struct log_group_member *worker, struct buf *o
     buf_add_text(out, worker->count == 0 ? "none)" : ")");
 }
 
-static void view_row(struct table *table, const struct service_view *view)
+static void view_row(struct table *table, const struct service_view *view,
+                     const struct baton_error *lacks)
 {
     struct buf text = BUF_INIT;
     roles_text(view->service->roles, &text);
@@ -154,6 +162,10 @@ static void view_row(struct table *table, const struct service_view *view)
             buf_printf(&text, " (%s)", baton_code_word(note->targets[k].code));
         }
     }
+    if (lacks->code != BATON_OK) {
+        buf_add_text(&text, text.len > 0 ? ", " : "");
+        text_add(&text, lacks->text, strlen(lacks->text), 0);
+    }
     if (text.len > 0) {
         table_bytes(table, text.data, text.len);
     } else {
@@ -168,21 +180,52 @@ static void view_row(struct table *table, const struct service_view *view)
     table_int(table, view->turns[TURN_parked]);
 }
 
+/* A topic of one service that is missing, or closed to this principal, hides no other service. */
+static bool of_one_service(baton_code rc)
+{
+    return rc == BATON_E_topic_missing || rc == BATON_E_not_permitted;
+}
+
+/* As much of it as there is. */
+static baton_code read_view(struct session *session, const struct config_service *service,
+                            struct service_view *ret_view, struct baton_error *ret_lacks,
+                            struct baton_error *err)
+{
+    struct baton_error more = {BATON_OK, ""};
+    baton_code rc =
+        service_view_read(session->log, session->config, service, true, ret_view, ret_lacks);
+    if (of_one_service(rc)) {
+        rc = service_view_read(session->log, session->config, service, false, ret_view, &more);
+        if (of_one_service(rc)) {
+            *ret_view = (struct service_view){.service = service, .oldest_ms = -1};
+            rc = BATON_OK;
+        }
+    } else if (rc == BATON_OK) {
+        ret_lacks->code = BATON_OK;
+    } else {
+        more = *ret_lacks;
+    }
+    if (rc != BATON_OK) {
+        *err = more;
+    }
+    return rc;
+}
+
 static baton_code list_services(struct command *cmd, struct session *session, struct table *table,
                                 struct buf *out, struct baton_error *err)
 {
     baton_code rc = BATON_OK;
     for (size_t i = 0; rc == BATON_OK && i < session->config->n_services; i++) {
+        struct baton_error lacks = {BATON_OK, ""};
         struct service_view view;
-        rc = service_view_read(session->log, session->config, &session->config->services[i], true,
-                               &view, err);
+        rc = read_view(session, &session->config->services[i], &view, &lacks, err);
         if (rc != BATON_OK) {
             break;
         }
         if (cmd->json) {
-            view_json(&view, out);
+            view_json(&view, &lacks, out);
         } else {
-            view_row(table, &view);
+            view_row(table, &view, &lacks);
         }
         service_view_done(&view);
     }
@@ -227,7 +270,9 @@ static int run_list(struct command *cmd)
     "circuit that is open means that a worker's provider is down: turns wait for it, or go on "    \
     "at a fallback, and the worker tries by itself when it is back. A worker that cannot write "   \
     "to a "                                                                                        \
-    "topic says which and why: its turns wait, and go on by themselves when that is mended."
+    "topic says which and why: its turns wait, and go on by themselves when that is mended. A "    \
+    "service "                                                                                     \
+    "whose own topic is missing, or closed to you, says so, and shows what can be seen of it."
 
 static const struct baton_command cmd_list = {
     .name = "list",

@@ -313,8 +313,9 @@ baton_code operate_restore(struct worker *w, int32_t partition, struct baton_err
 
 /* Reads a partition's note after a restore, and after a fold. */
 baton_code blocked_restore(struct worker *w, int32_t partition, struct baton_error *err);
-/* Writes the notes of those partitions that tell something else. */
-void blocked_tell(struct worker *w);
+/* Writes the notes of those partitions that tell something else; without `decides` (no round is being
+ * decided) only the file that stands for them while the turn log cannot be written. */
+void blocked_tell(struct worker *w, bool decides);
 
 /* An attempt that somebody else runs under a lease, seen by the owner of its partition. */
 struct foreign {
@@ -449,6 +450,7 @@ struct worker {
     struct circuit circuit;
     struct circuit_told circuit_told[LOG_PARTITIONS_MAX];
     uint64_t blocked_told[LOG_PARTITIONS_MAX]; /* what the notes of blocked.c say; 0: none */
+    uint64_t blocked_file;                     /* the same of its file */
     struct target *targets;                    /* services that turns may be passed on to */
     size_t n_targets;
 

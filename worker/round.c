@@ -318,7 +318,7 @@ baton_code round_tick(struct worker *w, struct baton_error *err)
     if ((rc = circuit_tick(w, err)) != BATON_OK) {
         return rc;
     }
-    blocked_tell(w);
+    blocked_tell(w, true);
     size_t parallel = (size_t)w->service->parallel;
     size_t capacity = w->stopping || w->lives.running >= parallel ? 0 : parallel - w->lives.running;
     const size_t claims = circuit_room(w, capacity, false);

@@ -195,6 +195,7 @@ static baton_code open_store(struct worker *w, const char *id, struct baton_erro
     }
     const struct store_owner owner = {log_cluster(w->log), w->names[TOPIC_turns].s, w->full,
                                       w->boot};
+    w->blocked_file = 1; /* of an older boot: not known */
     return store_open(w->state_dir, &owner, &w->store, err);
 }
 

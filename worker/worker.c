@@ -115,6 +115,7 @@ static baton_code handle(struct worker *w, const struct engine_event *event,
     baton_code rc = BATON_OK;
     switch (event->kind) {
     case ENGINE_none:
+        blocked_tell(w, false); /* what keeps it from being restored, too */
         break;
     case ENGINE_mail:
         round_mail(w, event->mail);

@@ -102,7 +102,8 @@ struct wall_ms engine_appended(const struct engine *engine, size_t index)
     return engine->places[index].at;
 }
 
-static void note_unavailable(struct engine *engine, const char *topic, baton_code code)
+static void note_unavailable(struct engine *engine, const char *topic, baton_code code,
+                             const struct baton_error *err)
 {
     struct unavailable *slot = &engine->unavailable[0];
     for (size_t i = 0; i < UNAVAILABLE_MAX; i++) {
@@ -117,6 +118,7 @@ static void note_unavailable(struct engine *engine, const char *topic, baton_cod
     }
     if (slot->told.v <= mono_now().v || strcmp(slot->topic, topic) != 0 || slot->code != code) {
         slot->since = wall_now();
+        snprintf(slot->cause, sizeof(slot->cause), "%s", err->text);
     }
     snprintf(slot->topic, sizeof(slot->topic), "%s", topic);
     slot->until.v = mono_now().v + UNAVAILABLE_MS;
@@ -143,7 +145,7 @@ size_t engine_blocked(const struct engine *engine, struct engine_target *ret_tar
     for (size_t i = 0; i < UNAVAILABLE_MAX; i++) {
         const struct unavailable *at = &engine->unavailable[i];
         if (at->told.v > mono_now().v) {
-            ret_targets[n++] = (struct engine_target){at->topic, at->code, at->since};
+            ret_targets[n++] = (struct engine_target){at->topic, at->cause, at->code, at->since};
         }
     }
     return n;
@@ -255,11 +257,13 @@ static enum engine_result judge_commit(struct engine *engine, const struct log_r
         intake_rewind(engine);
         *ret_culprit = result->culprit;
         engine->work = true; /* decided again, without that target */
+        if (result->culprit >= 0) {
+            note_unavailable(engine, records[result->culprit].topic, result->code, err);
+        }
         if (result->culprit >= 0 &&
             strcmp(records[result->culprit].topic, engine->spec.state) == 0) {
             engine_pause(engine, result->code, err, "commit"); /* no decision goes without it */
         } else if (result->culprit >= 0) {
-            note_unavailable(engine, records[result->culprit].topic, result->code);
             diag_line(DIAG_warn, "engine.target_unavailable",
                       D_TEXT("topic", records[result->culprit].topic), D_CODE("code", result->code),
                       D_TEXT("error", err->text));

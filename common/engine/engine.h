@@ -161,12 +161,13 @@ bool engine_unavailable(const struct engine *engine, const char *topic, baton_co
 
 #define ENGINE_TARGETS_MAX 16
 struct engine_target {
-    const char *topic; /* until the next commit */
+    const char *topic; /* until the next commit; this, too: */
+    const char *cause; /* the log's words, with what is missing and to whom */
     baton_code code;
     struct wall_ms since;
 };
-/* The topics that could not be written when it was tried last, for a while after that, too: how many
- * of ENGINE_TARGETS_MAX. To be shown; engine_unavailable decides. */
+/* The topics that could not be written when it was tried last, for a while after that, too, the state
+ * topic among them: how many of ENGINE_TARGETS_MAX. To be shown; engine_unavailable decides. */
 size_t engine_blocked(const struct engine *engine, struct engine_target *ret_targets);
 
 /* When the membership was last kept alive: how long the caller's thread has not come round. Any

@@ -74,6 +74,7 @@ struct unavailable {
     struct mono_ms told; /* engine_blocked names it until then; 0: a record has come through */
     struct wall_ms since;
     baton_code code;
+    char cause[sizeof(((struct baton_error *)NULL)->text)];
 };
 
 /* Where a record of the batch is in the log, and since when. */

@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#define NOTE_BYTES_MAX 8192
-
 bool blocked_note_is_key(const void *key, size_t key_len)
 {
     return word_is(BLOCKED_NOTE_KEY, key, key_len);
@@ -30,6 +28,7 @@ void blocked_note_encode(const struct blocked_note *note, struct buf *value)
         jsonw_begin_object(&w);
         jsonw_key_text(&w, "topic", target->topic);
         jsonw_key_text(&w, "code", baton_code_word(target->code));
+        jsonw_key_plain(&w, "cause", target->cause, strlen(target->cause));
         jsonw_key_text(&w, "since", wall_text(target->since).s);
         jsonw_end(&w);
     }
@@ -50,6 +49,13 @@ static bool read_target(const struct json_value *value, struct blocked_target *r
     memcpy(ret_target->topic, text, n + 1);
     if (!baton_code_parse(json_member_text(value, "code", &n), &ret_target->code)) {
         return false;
+    }
+    text = json_member_text(value, "cause", &n);
+    if (n >= sizeof(ret_target->cause)) {
+        return false;
+    }
+    if (n > 0) {
+        memcpy(ret_target->cause, text, n + 1);
     }
     text = json_member_text(value, "since", &n);
     return wall_parse(text, n, &ret_target->since);
@@ -91,7 +97,7 @@ bool blocked_note_parse(const void *bytes, size_t len, struct blocked_note *ret_
 
     memset(ret_note, 0, sizeof(*ret_note));
     if (bytes != NULL &&
-        json_parse(bytes, len, NOTE_BYTES_MAX, LIMIT_JSON_DEPTH, &doc, NULL) == BATON_OK) {
+        json_parse(bytes, len, BLOCKED_NOTE_BYTES_MAX, LIMIT_JSON_DEPTH, &doc, NULL) == BATON_OK) {
         read = read_note(json_root(doc), ret_note);
         json_free(doc);
     }

@@ -1,7 +1,8 @@
 /*
  * The owner's note about topics that it cannot write to, `~blocked` in the turn log: there while a
  * topic is missing, closed to it or too small, and turns wait for that. Written by worker/blocked.c;
- * read by topics/service_view.c for `services` and `doctor`.
+ * read by topics/service_view.c for `services` and `doctor`. Where the turn log itself cannot be
+ * written it is a file beside the worker's store, which `doctor` reads on that host.
  */
 #ifndef BATON_RECORD_BLOCKED_NOTE_H
 #define BATON_RECORD_BLOCKED_NOTE_H
@@ -15,10 +16,13 @@
 #include <stddef.h>
 
 #define BLOCKED_NOTE_KEY "~blocked"
+#define BLOCKED_NOTE_FILE "blocked"
 #define BLOCKED_TARGETS_MAX 16
+#define BLOCKED_NOTE_BYTES_MAX 65536
 
 struct blocked_target {
     char topic[256];
+    char cause[512]; /* why, in words; "": not said */
     baton_code code;
     struct wall_ms since;
 };

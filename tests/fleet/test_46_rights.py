@@ -79,6 +79,27 @@ def seen(fresh):
             worker.kill()
 
 
+def told(hosts, topic, who, code="not_permitted", words=("'Write'",), verbs=("doctor", "services")):
+    """Waits until each of the commands names the cause: the topic, what is missing, and to whom."""
+    def missing():
+        for verb in verbs:
+            done = hosts.run("alpha", verb, "--json")
+            found = [one for row in done.objects for one in row["blocked"]] if verb == "services" else done.objects
+            texts = [one["cause"] if verb == "services" else one["text"] for one in found if one["code"] == code]
+            if not any(all(word in text for word in (topic, who, *words)) for text in texts):
+                return f"{verb} does not name {topic}: {done}"
+        return None
+
+    wait_until(lambda: missing() is None, 30, lambda: f"{missing()}\n{hosts.host.all_logs()[-3000:]}")
+
+
+def quiet(hosts):
+    """Waits until nobody says any more that something cannot be written."""
+    wait_until(lambda: not any("cannot write" in one["text"] for one in hosts.run("alpha", "doctor", "--json").objects), 30,
+               lambda: f"nothing to be blocked: {hosts.run('alpha', 'doctor')}\n{hosts.host.all_logs()[-3000:]}")
+    assert not any(row["blocked"] for row in hosts.run("alpha", "services", "--json").objects)
+
+
 def right(hosts, principal, name, operation):
     found, = [one for one in hosts.rights if (one["principal"], one["name"], one["operation"]) ==
               ("User:" + principal, name, operation)]
@@ -171,9 +192,63 @@ def test_b13_no_write_on_the_dead_letter_topic(seen):
                        lambda: f"the missing right\n{worker.log[-3000:]}")[0]
     assert named["code"] == "not_permitted" and "'Write'" in named["error"] and "User:alpha" in named["error"], named
     assert host.state(bad) in ("running", "queued") and not host.letters()
+    told(seen, host.topic("dlq"), "User:alpha")
     acls.give(host.brokers, [missing, describe])
     host.ends(bad, "parked", 60)
     assert len(host.calls(turn=bad)) == 1 and host.letter("executor_failed")["turn_id"] == bad and worker.alive
+    quiet(seen)
+
+
+def test_b13_no_write_on_the_turn_log(seen):
+    """B13: nothing is decided without it, so nothing runs; the worker's log and `doctor` of its host name right, topic and principal,
+    and it goes on by itself once the right is there, with an end that fell into that time and a partition that came in it."""
+    host = seen.host
+    missing = right(seen, "alpha", host.topic("turns"), "Write")
+    host.plan(tasks={"t-runs": [{"until": host.fake + "/go"}]})
+    worker = seen.worker("alpha")
+    waits_for(worker, "worker.ready")
+    runs = host.published("alpha", "owner", "t-runs")
+    host.called(1, turn=runs)
+    acls.take(host.brokers, missing)
+    turns = [host.published("alpha", "owner", f"t-{n}") for n in range(4)]
+    open(host.fake + "/go", "w", encoding="ascii").close()
+    named = wait_until(lambda: [one for one in worker.events("engine.waits") if one["code"] == "not_permitted"], 20,
+                       lambda: f"the missing right\n{worker.log[-3000:]}")[0]
+    assert all(word in named["error"] for word in (host.topic("turns"), "'Write'", "User:alpha")), named
+    told(seen, host.topic("turns"), "User:alpha", verbs=("doctor",))
+    other = seen.worker("alpha", "w2")  # its partitions cannot be taken either
+    lines = len(worker.log.splitlines())
+    time.sleep(3 * SLOW)
+    assert worker.alive and len(worker.log.splitlines()) - lines < 100, f"a loop\n{worker.log[-3000:]}"
+    assert not host.calls(turn=turns[0]) and host.state(runs) == "running"
+    acls.give(host.brokers, [missing, right(seen, "alpha", host.topic("turns"), "DescribeConfigs")])
+    if not other.alive:  # it may not begin with a turn log that it cannot write
+        assert other.wait(1) == 4 and host.topic("turns") in other.log, other.log
+    once(host, [runs, *turns])
+    quiet(seen)
+
+
+@pytest.mark.parametrize("kind", ["dlq", "outcomes"])
+def test_b13_a_topic_that_takes_too_little(seen, kind):
+    """B13, C05: what is too large for its topic waits, with the cause in `doctor` and `services`, and goes on by itself."""
+    host = seen.host
+    topic = host.topic(kind, "alpha" if kind == "dlq" else None)
+    host.plan(default=[{"class": "bad_request"}])
+    worker = seen.worker("alpha")
+    waits_for(worker, "worker.ready")
+
+    def limit(size):
+        broker.shared().tool("kafka-configs", "--alter", "--entity-type", "topics", "--entity-name", topic, "--add-config",
+                             f"max.message.bytes={size}")
+
+    limit(200)
+    turn = host.published("alpha", "owner", "t-1")
+    told(seen, topic, "", "record_too_large", words=())
+    assert not host.letters() and host.state(turn) in ("running", "queued")
+    limit(1048588)
+    host.ends(turn, "parked", 60)
+    assert len(host.calls(turn=turn)) == 1 and worker.alive
+    quiet(seen)
 
 
 def test_b13_no_write_on_the_fallbacks_topic(seen):

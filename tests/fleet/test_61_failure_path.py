@@ -42,14 +42,14 @@ def findings(host):
 
 
 def named(host, topic, code):
-    """Waits until `doctor` and `services` name topic and code; what `services` itself reads is an error of its own."""
+    """Waits until `doctor` and `services` name topic and code; what `services` itself reads stands in that service's row."""
     wait_until(lambda: any(one["code"] == code and topic in one["text"] for one in findings(host)), 20,
                lambda: f"doctor to name {topic} {code}: {findings(host)}\n{host.all_logs()}")
 
     def told():
-        done = host.run("services", "--json")
-        return done.status != 0 and done.code == code and topic in done.out or \
-            any((one["topic"], one["code"]) == (topic, code) for one in blocked(host))
+        rows = host.run("services", "--json").ok().objects
+        return any(row.get("code") == code and topic in row["error"] for row in rows) or \
+            any((one["topic"], one["code"]) == (topic, code) and topic in one["cause"] for one in blocked(host))
 
     wait_until(told, 20, lambda: f"services to name {topic} {code}: {host.run('services', '--json')}\n{host.all_logs()}")
 
@@ -92,6 +92,45 @@ def test_its_topic_is_missing(fresh, what):
     if what != "pass":
         forgotten(host)
     assert worker.alive
+
+
+@pytest.mark.parametrize("kinds", [("turns",), ("handoff",), ("turns", "handoff")], ids="-".join)
+def test_services_show_what_is_there(fresh, kinds):
+    """One service without its topics: its row says which is missing, and shows the rest; the other services show as ever."""
+    host = fresh.configure({"alpha": None, "beta": None})
+    ready(host.worker("beta", "w1"))
+    host.published("alpha", "owner", "t-1")
+    host.ends(host.published("beta", "owner", "t-2"), "completed")
+    for kind in kinds:
+        host.log.drop(host.topic(kind))
+    wait_until(lambda: not any(host.topic(kind) in host.log.topics() for kind in kinds), what="the topics to be gone")
+    alpha, beta = host.run("services", "--json").ok().objects
+    assert (alpha["service"], alpha["code"]) == ("alpha", "topic_missing"), alpha
+    assert any(host.topic(kind) in alpha["error"] for kind in kinds), alpha
+    assert alpha["lag"] == (1 if kinds == ("turns",) else 0), alpha
+    assert "code" not in beta and [one["worker"] for one in beta["workers"]] == ["w1"], beta
+    shown = host.run("services").ok()
+    assert "beta" in shown.out and any(host.topic(kind) in shown.out for kind in kinds), shown
+    host.run("topics", "apply").ok()
+    assert not any("code" in row for row in host.run("services", "--json").ok().objects)
+
+
+@pytest.mark.drivers("local")  # of Kafka: test_46_rights.py
+@pytest.mark.parametrize("kind", ["dlq", "outcomes"])
+def test_its_topic_takes_too_little(fresh, kind):
+    """What is too large for its topic waits, named with topic and cause, and goes on by itself."""
+    host = fresh.configure({"alpha": None})
+    topic = host.topic(kind, "alpha" if kind == "dlq" else None)
+    host.plan(default=[{"class": "bad_request"}])
+    ready(host.worker("alpha", "w1"))
+    host.log.execute(("UPDATE topic SET record_bytes_max = 200 WHERE name = ?", (topic,)))
+    turn = host.published("alpha", "owner", "t-1")
+    named(host, topic, "record_too_large")
+    assert not host.letters() and host.state(turn) in ("running", "queued")
+    host.run("topics", "apply").ok()
+    host.ends(turn, "parked", 60)
+    assert len(host.calls(turn=turn)) == 1
+    forgotten(host, 40)
 
 
 def test_a_renewal_waits_for_no_other_topic(fresh):

@@ -61,6 +61,31 @@ static bool says_lost(rd_kafka_resp_err_t cause)
 
 /* ---- ending ---- */
 
+/*
+ * Every topic that the transaction named so far was refused, so for the coordinator it has never
+ * begun, and there is nothing to abort: it says that this is no state to do so from, and the client
+ * takes that for fatal. Nothing has happened; a new producer goes on.
+ */
+static bool never_began(const struct kafka_member *member, rd_kafka_resp_err_t cause)
+{
+    return cause == RD_KAFKA_RESP_ERR_INVALID_TXN_STATE &&
+           member->settled.code == BATON_E_not_permitted &&
+           member->settled.verdict == LOG_VERDICT_aborted;
+}
+
+static struct log_commit_result go_on_anew(struct kafka_member *member, struct baton_error *err)
+{
+    const struct log_commit_result settled = member->settled;
+    struct baton_error why;
+    if (kafka_member_renew(&member->base, &why) != BATON_OK || member->txn != TXN_none) {
+        return broken(member, RD_KAFKA_RESP_ERR_INVALID_TXN_STATE, err);
+    }
+    if (err != NULL) {
+        *err = member->why;
+    }
+    return settled;
+}
+
 /* Ends the transaction without effect; the verdict is `settled` once it has ended. */
 static struct log_commit_result abort_now(struct kafka_member *member, struct deadline deadline,
                                           struct baton_error *err)
@@ -82,6 +107,9 @@ static struct log_commit_result abort_now(struct kafka_member *member, struct de
         const bool fatal = rd_kafka_error_is_fatal(error) != 0;
         const bool again = rd_kafka_error_is_retriable(error) != 0;
         rd_kafka_error_destroy(error);
+        if (never_began(member, cause)) {
+            return go_on_anew(member, err);
+        }
         if (fatal || !again) {
             return broken(member, cause, err);
         }
@@ -181,7 +209,7 @@ static bool denied(struct kafka_member *member, struct log_record record)
         deliveries_send(member, &record, 0) == RD_KAFKA_RESP_ERR_NO_ERROR) {
         yes = deliveries_await(member, deadline) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
     }
-    member->settled = verdict(LOG_VERDICT_aborted, BATON_OK, -1);
+    member->settled = verdict(LOG_VERDICT_aborted, yes ? BATON_E_not_permitted : BATON_OK, -1);
     (void)abort_now(member, deadline_in(ABORT_TIMEOUT_MS), NULL);
     return yes && member->txn == TXN_none;
 }
