@@ -16,6 +16,7 @@
 #include "common/record/keys.h"
 #include "common/record/trust.h"
 #include "common/store/store.h"
+#include "deploy/doctor_agents.h"
 #include "deploy/stores.h"
 #include "producer/identity.h"
 #include "topics/provision.h"
@@ -245,6 +246,17 @@ static void check_executors(struct doctor *d)
     } else {
         found(d, LEVEL_ok, BATON_OK, "", "no executor can read the keys as this user");
     }
+}
+
+static void on_agent(void *arg, baton_code code, const char *mend, const char *text)
+{
+    enum level level = code != BATON_OK ? LEVEL_error : mend[0] != '\0' ? LEVEL_warn : LEVEL_ok;
+    found(arg, level, code, mend, "%s", text);
+}
+
+static void check_agents(struct doctor *d)
+{
+    doctor_agents(d->config, command_flag(d->cmd, "probe"), on_agent, d);
 }
 
 static void check_guard(struct doctor *d)
@@ -509,6 +521,7 @@ static const struct {
     {"keys", check_keys},
     {"proof", check_proof},
     {"executors", check_executors},
+    {"agents", check_agents},
     {"guard", check_guard},
     {"folders", check_folders},
     {"disk", check_disk},
@@ -543,15 +556,24 @@ static int run(struct command *cmd)
     return baton_code_exit(d.worst);
 }
 
+/* clang-format off */
+static const struct command_option options[] = {
+    {.name = "probe", .kind = OPTION_flag,
+     .help = "Ask the provider of each agent program for one short answer, with each credential profile. It has its price."},
+};
+/* clang-format on */
+
 const struct baton_command cmd_doctor = {
     .name = "doctor",
     .summary = "look at everything that this host needs",
-    .usage = "[--json]",
+    .usage = "[--probe] [--json]",
     .description =
-        "Looks at configuration, keys and their permissions, trust, proofs, executors, guard, "
+        "Looks at configuration, keys and their permissions, trust, proofs, executors, agents, guard, "
         "folders, disk, clock, log, topics, services and stores. Each finding is ok, warn or "
         "error, and names the command that mends it. Changes nothing.",
     .examples = "baton doctor\nbaton doctor --json | grep '\"level\":\"error\"'\n",
+    .options = options,
+    .n_options = COUNT_OF(options),
     .exits = "0 without errors (warnings do not count); else the status of the first error.\n",
     .run = run,
 };

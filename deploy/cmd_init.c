@@ -8,6 +8,8 @@
 
 #include "common/base/check.h"
 #include "common/base/jsonw.h"
+#include "common/base/limits.h"
+#include "common/base/tbl/agents.h"
 #include "common/base/text.h"
 #include "common/log/log.h"
 #include "common/record/keys.h"
@@ -15,6 +17,7 @@
 #include "deploy/embedded.h"
 #include "producer/identity.h"
 #include "topics/provision.h"
+#include "worker/agent/agent.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +33,9 @@
 /* What was done: printed at the end, or as JSON. */
 struct init {
     struct command *cmd;
-    const char *brokers; /* NULL: the local log */
+    const char *brokers;                             /* NULL: the local log */
+    const struct agent_program *agents[LIMIT_CHAIN]; /* --agent, then each --fallback */
+    size_t n_agents;                                 /* 0: the example executor */
     char dir[PATH_MAX];
     struct buf made; /* lines */
     struct buf kept;
@@ -141,16 +146,54 @@ static baton_code make_file(struct init *init, const char *name, const void *byt
 
 /* ---- the configuration ---- */
 
-/* Appends text with each mark replaced. */
+/* Appends text with each place of the mark replaced; it has one at least. */
 static void fill(struct buf *out, const char *text, size_t len, const char *mark, const char *with,
                  size_t with_len)
 {
+    const char *end = text + len;
     const char *at = memmem(text, len, mark, strlen(mark));
     BATON_INVARIANT(at != NULL);
-    buf_add(out, text, (size_t)(at - text));
-    buf_add(out, with, with_len);
-    at += strlen(mark);
-    buf_add(out, at, len - (size_t)(at - text));
+    for (; at != NULL; at = memmem(text, (size_t)(end - text), mark, strlen(mark))) {
+        buf_add(out, text, (size_t)(at - text));
+        buf_add(out, with, with_len);
+        text = at + strlen(mark);
+    }
+    buf_add(out, text, (size_t)(end - text));
+}
+
+/* The same for the text of a buffer, which it replaces. */
+static void refill(struct buf *text, const char *mark, const char *with, size_t with_len)
+{
+    struct buf out = BUF_INIT;
+    if (buf_ok(text)) {
+        fill(&out, text->data, text->len, mark, with, with_len);
+        buf_done(text);
+        *text = out;
+    }
+}
+
+/* A service for each agent, in the order of the chain. */
+static void add_agents(const struct init *init, struct buf *text)
+{
+    struct buf chain = BUF_INIT;
+    struct buf services = BUF_INIT;
+    for (size_t i = 0; i < init->n_agents; i++) {
+        const struct agent_program *agent = init->agents[i];
+        struct buf service = BUF_INIT;
+        buf_printf(&chain, "%s%s", i > 0 ? ", " : "", agent->word);
+        buf_add(&service, embedded_agent_service_yaml, embedded_agent_service_yaml_len);
+        refill(&service, "@AGENT@", agent->word, strlen(agent->word));
+        refill(&service, "@VARIABLE@", agent->credentials, strcspn(agent->credentials, " "));
+        buf_add(&services, service.data, service.len);
+        services.broken = services.broken || !buf_ok(&service);
+        buf_done(&service);
+    }
+    buf_add(text, embedded_agents_yaml, embedded_agents_yaml_len);
+    refill(text, "@CHAIN@", chain.data, chain.len);
+    refill(text, "@SERVICES@", services.data, services.len);
+    text->broken = text->broken || !buf_ok(&chain) || !buf_ok(&services);
+    buf_done(&chain);
+    buf_done(&services);
 }
 
 /* `a:1,b:2` as members of a YAML list. */
@@ -171,7 +214,6 @@ static baton_code compose(struct init *init, struct buf *text)
     char identity[ID_MAX + 1];
     struct buf brokers = BUF_INIT;
     struct buf log = BUF_INIT;
-    struct buf half = BUF_INIT;
     struct config *config = NULL;
     baton_code rc = BATON_OK;
     if (identity_name(&none, identity, NULL) != BATON_OK) {
@@ -184,12 +226,16 @@ static baton_code compose(struct init *init, struct buf *text)
     } else {
         buf_add(&log, embedded_log_local_yaml, embedded_log_local_yaml_len);
     }
-    fill(&half, (const char *)embedded_baton_yaml, embedded_baton_yaml_len, "@LOG@", log.data,
-         log.len);
-    if (!buf_ok(&brokers) || !buf_ok(&log) || !buf_ok(&half)) {
+    if (init->n_agents > 0) {
+        add_agents(init, text);
+    } else {
+        buf_add(text, embedded_baton_yaml, embedded_baton_yaml_len);
+    }
+    if (!buf_ok(&brokers) || !buf_ok(&log) || !buf_ok(text)) {
         rc = baton_fail(&init->err, BATON_E_no_memory, "no memory for a file");
     } else {
-        fill(text, half.data, half.len, "@IDENTITY@", identity, strlen(identity));
+        refill(text, "@LOG@", log.data, log.len);
+        refill(text, "@IDENTITY@", identity, strlen(identity));
         rc = buf_ok(text) ? config_parse("baton.yaml", text->data, text->len, NULL, 0, &config,
                                          NULL, &init->err)
                           : baton_fail(&init->err, BATON_E_no_memory, "no memory for a file");
@@ -197,7 +243,6 @@ static baton_code compose(struct init *init, struct buf *text)
     config_free(config);
     buf_done(&brokers);
     buf_done(&log);
-    buf_done(&half);
     return rc;
 }
 
@@ -213,12 +258,18 @@ static baton_code make_files(struct init *init, const struct buf *configuration)
     if (rc == BATON_OK && !path_of(init, "examples", examples, sizeof(examples))) {
         rc = init->err.code;
     }
-    if (rc != BATON_OK || (rc = make_folder(init, examples, 0755)) != BATON_OK ||
+    if (rc == BATON_OK && init->n_agents == 0) {
+        rc = make_folder(init, examples, 0755);
+    }
+    if (rc != BATON_OK ||
         (rc = make_file(init, "baton.yaml", configuration->data, configuration->len, 0644)) !=
             BATON_OK ||
         (rc = make_file(init, ".gitignore", embedded_gitignore, embedded_gitignore_len, 0644)) !=
             BATON_OK) {
         return rc;
+    }
+    if (init->n_agents > 0) {
+        return BATON_OK;
     }
     return make_file(init, "examples/review-patch", embedded_review_patch,
                      embedded_review_patch_len, 0755);
@@ -272,13 +323,24 @@ static void add_array(struct jsonw *w, const char *key, const struct buf *lines)
     jsonw_end(w);
 }
 
-#define PUBLISH "baton publish --service example --role reviewer --task t-1 --payload FILE.diff\n"
-#define WORK "baton worker --service example"
-static const char next_local[] = PUBLISH WORK " --drain\n"
-                                              "baton turns list\n";
-static const char next_kafka[] = "baton topics plan --acl\n"
-                                 "baton topics apply\n"
-                                 "baton doctor\n" PUBLISH WORK "\n";
+/* The commands that come next, one a line. */
+static void add_next(const struct init *init, bool kafka, struct buf *next)
+{
+    const char *service = init->n_agents > 0 ? init->agents[0]->word : "example";
+    if (kafka) {
+        buf_add_text(next, "baton topics plan --acl\nbaton topics apply\n");
+    }
+    if (kafka || init->n_agents > 0) {
+        buf_add_text(next, "baton doctor\n");
+    }
+    buf_printf(next, "baton publish --service %s --role reviewer --task t-1 --payload FILE.diff\n",
+               service);
+    for (size_t i = 1; i < init->n_agents; i++) { /* who takes over must run, too */
+        buf_printf(next, "baton worker --service %s &\n", init->agents[i]->word);
+    }
+    buf_printf(next, "baton worker --service %s%s\n", service, kafka ? "" : " --drain");
+    buf_add_text(next, kafka ? "" : "baton turns list\n");
+}
 
 static void print(struct init *init, const struct config *config)
 {
@@ -286,7 +348,7 @@ static void print(struct init *init, const struct config *config)
     struct buf out = BUF_INIT;
     struct buf next = BUF_INIT;
     bool kafka = config->log == LOG_KIND_kafka;
-    buf_add_text(&next, kafka ? next_kafka : next_local);
+    add_next(init, kafka, &next);
     if (cmd->json) {
         struct jsonw w = jsonw_to(&out);
         jsonw_begin_object(&w);
@@ -332,6 +394,38 @@ static bool brokers_plain(const char *brokers)
                            ".-_:[],") == len;
 }
 
+static int add_agent(struct command *cmd, struct init *init, const char *word)
+{
+    const struct agent_program *agent = agent_find(word);
+    if (agent == NULL) {
+        return command_usage(cmd, "--agent and --fallback name one of:" AGENT_LIST);
+    }
+    for (size_t i = 0; i < init->n_agents; i++) {
+        if (init->agents[i] == agent) {
+            return command_usage(cmd, "--agent and --fallback name an agent once");
+        }
+    }
+    if (init->n_agents < LIMIT_CHAIN) {
+        init->agents[init->n_agents++] = agent;
+    }
+    return 0;
+}
+
+static int agents_of(struct command *cmd, struct init *init)
+{
+    size_t n = 0;
+    const char *first = command_text(cmd, "agent");
+    const char *const *more = command_list(cmd, "fallback", &n);
+    if (first == NULL) {
+        return n > 0 ? command_usage(cmd, "--fallback needs --agent") : 0;
+    }
+    int status = add_agent(cmd, init, first);
+    for (size_t i = 0; status == 0 && i < n; i++) {
+        status = add_agent(cmd, init, more[i]);
+    }
+    return status;
+}
+
 static int usage_of(struct command *cmd, struct init *init)
 {
     const char *dir = cmd->n_args > 0 ? cmd->args[0] : ".";
@@ -354,7 +448,7 @@ static int usage_of(struct command *cmd, struct init *init)
     if (kafka && !brokers_plain(init->brokers)) {
         return command_usage(cmd, "--brokers is HOST:PORT[,HOST:PORT]");
     }
-    return 0;
+    return agents_of(cmd, init);
 }
 
 /* A configuration that is there is kept: it must not name another log, or other brokers, than what
@@ -423,25 +517,35 @@ static const struct command_option options[] = {
      .help = "local: one file on this host. kafka: a cluster, with --brokers."},
     {.name = "brokers", .argument = "LIST", .kind = OPTION_text,
      .help = "With --log kafka: HOST:PORT, several with commas between. They need not be up: nothing is asked of them."},
+    {.name = "agent", .argument = "AGENT", .kind = OPTION_text,
+     .help = "A service of that name whose turns an agent program does (claude, codex, gemini), in place of the example."},
+    {.name = "fallback", .argument = "AGENT", .kind = OPTION_multi,
+     .help = "With --agent: another one, to which turns go when it fails. Given several times: in that order."},
 };
 /* clang-format on */
 
 const struct baton_command cmd_init = {
     .name = "init",
     .summary = "make a folder in which Baton works at once",
-    .usage = "[DIR] [--json]\n[DIR] --log kafka --brokers HOST:PORT[,HOST:PORT] [--json]",
-    .description = "Writes what one host needs into DIR (default: here): baton.yaml with a service "
-                   "`example` for every role, its executor, a key for you, one for the coordinator "
-                   "and one for each service, the trust folder with their rights, the local log "
-                   "with its topics, and a .gitignore for what must not leave the host.\n\n"
-                   "With --log kafka the configuration names the brokers instead; topics are made "
-                   "afterwards, by `baton topics apply`, by somebody who may.\n\n"
-                   "Asks nothing, and never changes a file that is there: doing it again makes "
-                   "what is missing.",
+    .usage = "[DIR] [--json]\n[DIR] --agent AGENT [--fallback AGENT]... [--json]\n"
+             "[DIR] --log kafka --brokers HOST:PORT[,HOST:PORT] [--json]",
+    .description =
+        "Writes what one host needs into DIR (default: here): baton.yaml with a service "
+        "`example` for every role, its executor, a key for you, one for the coordinator "
+        "and one for each service, the trust folder with their rights, the local log "
+        "with its topics, and a .gitignore for what must not leave the host.\n\n"
+        "With --log kafka the configuration names the brokers instead; topics are made "
+        "afterwards, by `baton topics apply`, by somebody who may.\n\n"
+        "With --agent the services are agent programs; credentials come from the worker's "
+        "environment until the configuration says otherwise.\n\n"
+        "Asks nothing, and never changes a file that is there: doing it again makes "
+        "what is missing.",
     .options = options,
     .n_options = COUNT_OF(options),
     .examples =
         "baton init\n# in a folder of its own\nbaton init ~/baton\n"
+        "# claude, and codex where its provider refuses\nbaton init --agent claude --fallback "
+        "codex\n"
         "# for a cluster\nbaton init ~/baton --log kafka --brokers kafka-1:9092,kafka-2:9092\n",
     .files = "baton.yaml  keys/  trust/  data/  examples/  .gitignore\n",
     .args_max = 1,

@@ -29,6 +29,9 @@ def printed(program, mode, verdict, summary):
 
 
 def main():
+    if sys.argv[-1] == "--version":
+        print(f"9.9.9 (stand-in for {sys.argv[1]})")
+        return
     program, prompt = sys.argv[1], sys.stdin.buffer.read().decode("utf-8", "replace")
     role = re.search(r"You are the (\w+)", prompt)
     descriptors = sorted(int(name) for name in os.listdir("/proc/self/fd"))

@@ -13,7 +13,7 @@ struct mask;
 
 /* The PATH that executors get and in which programs are looked up; a declared PATH wins for them.
  */
-#define EXECUTOR_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define EXECUTOR_PATH EXECUTOR_PROGRAM_PATH
 
 /* Shares it with an attempt, whose end may come after its maker has let go; NULL stays NULL. */
 struct executor_env *executor_env_share(struct executor_env *env);

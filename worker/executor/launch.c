@@ -23,8 +23,7 @@ static bool program_at(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* An absolute path of the program, looked up in the fixed PATH if it is a plain name. */
-static char *find_program(const char *name)
+char *executor_find_program(const char *name)
 {
     char *path = NULL;
     if (name[0] == '/') {
@@ -49,7 +48,7 @@ static char *find_program(const char *name)
 
 static baton_code resolve_one(char **word, bool required, struct baton_error *err)
 {
-    char *path = find_program(*word);
+    char *path = executor_find_program(*word);
     if (path != NULL) {
         free(*word);
         *word = path;
