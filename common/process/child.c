@@ -179,7 +179,7 @@ static int spawn_guard(const struct child_spec *spec, int lifeline, pid_t *ret_p
     while (spec->argv[n] != NULL) {
         n++;
     }
-    char **argv = calloc(n + 3, sizeof(*argv));
+    char **argv = calloc(n + 4, sizeof(*argv));
     if (argv == NULL) {
         return ENOMEM;
     }
@@ -187,6 +187,9 @@ static int spawn_guard(const struct child_spec *spec, int lifeline, pid_t *ret_p
     argv[at++] = (char *)"baton-guard";
     if (spec->keep_capabilities) {
         argv[at++] = (char *)GUARD_KEEP;
+    }
+    if (spec->look) {
+        argv[at++] = (char *)GUARD_LOOK;
     }
     memcpy(argv + at, spec->argv, n * sizeof(*argv));
     posix_spawn_file_actions_t actions;
@@ -284,13 +287,13 @@ bool child_reap(struct child *child, struct child_status *ret_status)
     child->pid = -1;
     if (n != (ssize_t)sizeof(report)) {
         *ret_status =
-            (struct child_status){CHILD_END_guard_lost, rc == 0 ? info.si_status : 0, true};
+            (struct child_status){CHILD_END_guard_lost, rc == 0 ? info.si_status : 0, true, false};
         return true;
     }
     enum child_end end = report.end == GUARD_END_exited     ? CHILD_END_exited
                          : report.end == GUARD_END_signaled ? CHILD_END_signaled
                                                             : CHILD_END_exec_failed;
-    *ret_status = (struct child_status){end, report.value, report.left != 0};
+    *ret_status = (struct child_status){end, report.value, report.left != 0, report.changed != 0};
     return true;
 }
 

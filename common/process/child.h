@@ -29,6 +29,7 @@ struct child_spec {
     const char *cwd;         /* absolute directory */
     int fds[4];              /* become 0..3 of the program; -1: /dev/null. Stay the caller's */
     bool keep_capabilities;  /* argv begins with a prefix that changes the uid */
+    bool look;               /* cwd must stay as it is: child_status.changed says whether it has */
 };
 
 enum child_end {
@@ -42,7 +43,8 @@ enum child_end {
 struct child_status {
     enum child_end end;
     int value;
-    bool left; /* processes are left that the guard could not kill */
+    bool left;    /* processes are left that the guard could not kill */
+    bool changed; /* child_spec.look: something below cwd has changed since it began */
 };
 
 /*

@@ -185,6 +185,27 @@ def test_l36_read_only_roles_only_look(fresh):
     assert "-s workspace-write" in mode["t-3"]
 
 
+def test_l36_a_reviewer_that_writes_is_found_out(fresh):
+    """L-36: a place that a read-only role has changed all the same is readonly_violated: parked, and its verdict counts for nothing."""
+    place = os.path.join(fresh.dir, "project")
+    os.mkdir(place)
+    with open(os.path.join(place, "file"), "w", encoding="utf-8") as file:
+        file.write("as it is\n")
+    host = pair(fresh, agents.service(fresh, "claude", "claude", place="project"),
+                agents.service(fresh, "codex", "codex", executor={"access": "write"}, place="project"))
+    host.plan(default=[{"child_writes": os.path.join(place, "file"), "after": 0, "sleep": 0.3}])
+    writes, owner, allowed = (host.published(*words) for words in
+                              (("claude", "reviewer", "t-1"), ("claude", "owner", "t-2"), ("codex", "reviewer", "t-3")))
+    host.settings["services"]["claude"]["parallel"] = 1  # who else writes there is taken for the attempt
+    host.configure(host.settings["services"], roles=CHAIN)
+    host.drain("claude")
+    host.drain("codex")
+    shown = host.show(writes)
+    assert story(shown) == [(1, "claude", "failed", "readonly_violated")] and shown["state"] == "parked", shown
+    assert shown["verdict"] is None and shown["attempts"][0]["usage"]["agent"] == "claude"
+    assert host.show(owner)["verdict"] == "done" and host.show(allowed)["verdict"] == "approve"
+
+
 @pytest.mark.drivers("local")
 def test_prompts_of_people(fresh):
     """A folder of prompts replaces the shipped ones; one that names no value stops the worker before it takes anything."""

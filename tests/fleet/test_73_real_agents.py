@@ -6,6 +6,7 @@ exists for, with real programs on both sides.
 import json
 import os
 import re
+import subprocess
 
 import pytest
 
@@ -109,6 +110,24 @@ def test_codex_is_killed_in_the_middle(fresh, server):
     assert killed > 0
     shown = host.ends(turn, "parked")
     assert shown["role"] == "reviewer" and [one["class"] for one in shown["attempts"]] in (["killed"], ["crash"])
+
+
+@pytest.mark.drivers("local")
+@pytest.mark.parametrize("program", agents.KEYS)
+def test_l36_looking_changes_nothing(fresh, server, program):
+    """L-36: a program that may only look leaves a place with a repository in it as it was."""
+    place = os.path.join(fresh.dir, "project")
+    os.mkdir(place)
+    with open(os.path.join(place, "file"), "w", encoding="utf-8") as file:
+        file.write("as it is\n")
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "x"]):
+        subprocess.run(["git", "-C", place] + words, check=True, env=fresh.environment)
+    host = fresh.configure({program: agents.real(fresh, server, program, "ok", place="project")}, roles={"reviewer": {"read_only": True}})
+    turn = host.published(program, "reviewer", "t-1")
+    host.drain(program)
+    shown = host.show(turn)
+    assert (shown["state"], shown["verdict"]) == ("completed", "approve"), shown
+    assert sorted(os.listdir(place)) == [".git", "file"]
 
 
 @pytest.mark.drivers("local")

@@ -216,7 +216,10 @@ static baton_code spawn(struct executor_pool *pool, const struct attempt *attemp
                                   .env = (const char *const *)block.entries,
                                   .cwd = cwd,
                                   .fds = {fds[0], fds[1], fds[2], fds[3]},
-                                  .keep_capabilities = pool->set.n_prefix > 0};
+                                  .keep_capabilities = pool->set.n_prefix > 0,
+                                  .look = attempt != NULL && attempt->read_only &&
+                                          attempt->place != NULL &&
+                                          (plan == NULL || !plan->may_write)};
         FAULT_POINT(executor_before_start);
         rc = child_spawn(&spec, &launch->child, err);
         FAULT_POINT(executor_after_start);

@@ -215,6 +215,7 @@ struct launch_plan {
     struct agent_setup setup; /* argv behind the command, environment below what is declared */
     struct buf in;            /* standard input */
     const char *home;         /* HOME; NULL: the scratch directory. Borrowed from the pool */
+    bool may_write;           /* whatever the role says: its place is not looked at */
 };
 void launch_plan_done(struct launch_plan *plan);
 

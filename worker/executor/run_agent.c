@@ -171,7 +171,8 @@ baton_code agent_prepare(struct executor_pool *pool, const struct attempt *attem
     const struct agent_kind *kind = pool->state;
     struct buf schema = BUF_INIT;
     struct buf payload = BUF_INIT;
-    struct launch_plan plan = {.home = kind->home};
+    struct launch_plan plan = {.home = kind->home,
+                               .may_write = access_of(kind, attempt) != AGENT_ACCESS_read};
     agent_schema(attempt->role, &schema);
     baton_code rc = buf_ok(&schema) ? fill_prompt(kind, attempt, scratch, &plan.in, &payload, err)
                                     : baton_fail(err, BATON_E_no_memory, "no memory for a prompt");
@@ -187,6 +188,9 @@ baton_code agent_prepare(struct executor_pool *pool, const struct attempt *attem
             .declared_arg = env,
         };
         kind->program->setup(&request, &plan.setup);
+        if (request.access == AGENT_ACCESS_read) { /* git must not refresh its index by looking */
+            agent_words_add(&plan.setup.env, "GIT_OPTIONAL_LOCKS=0");
+        }
         if (plan.setup.argv.broken || plan.setup.env.broken || plan.setup.files.broken) {
             rc = baton_fail(err, BATON_E_no_memory, "no memory for an agent's command");
         } else if (!write_files(&plan.setup, &schema, &payload, scratch, pool->set.n_prefix > 0)) {

@@ -191,6 +191,14 @@ static void settle(struct exec_run *run, const struct child_status *status)
     output_end(&run->text);
     output_end(&run->error_text);
     judge(run, status, &object, &outcome);
+    if (status->changed) {
+        outcome.ok = outcome.by_exit = false;
+        outcome.failure = FAILURE_readonly_violated;
+        outcome.retry_after_ms = 0;
+        snprintf(outcome.message, sizeof(outcome.message),
+                 "the attempt had to leave %s as it is, and something below it has changed",
+                 run->attempt->place);
+    }
     const struct output *said = run->agent != NULL ? agent_run_said(run->agent) : NULL;
     output_text(said != NULL ? said : &run->text, &run->error_text, &text, &truncated);
     if (outcome.by_exit) {

@@ -1,7 +1,7 @@
 /*
  * baton-guard: owns the processes of one executor, so that none of them outlives its worker.
  *
- *   baton-guard [-k] PROGRAM ARGUMENT...      (started by common/process/child.c only)
+ *   baton-guard [-k] [-l] PROGRAM ARGUMENT...      (started by common/process/child.c only)
  *
  * It is the subreaper of all descendants, also of those that left the session or forked twice. When
  * the program ends, when the worker says so, or when the lifeline on descriptor 4 ends because the
@@ -9,8 +9,12 @@
  * n); the exact end goes over the lifeline (wire.h). It has no library of Baton and is linked
  * statically: the less it is, the less can end it before its executor.
  *
+ * Where the program must leave its working directory as it is (-l), the guard looks at the tree before
+ * and after, and says whether it has changed: here it holds up nobody else, and dies with the attempt.
+ *
  * Killing is free of races with reused pids: a pidfd is taken first, then the ancestry is checked.
  */
+#include "common/process/guard/look.h"
 #include "common/process/guard/wire.h"
 
 #include <dirent.h>
@@ -187,7 +191,7 @@ static bool start_program(char **argv, bool keep_capabilities)
     int failed[2];
     pid_t guard = getpid();
     if (pipe2(failed, O_CLOEXEC) != 0 || (program = fork()) < 0) {
-        report = (struct guard_report){GUARD_END_exec_failed, errno, 0};
+        report = (struct guard_report){GUARD_END_exec_failed, errno, 0, 0};
         return false;
     }
     if (program == 0) {
@@ -204,7 +208,7 @@ static bool start_program(char **argv, bool keep_capabilities)
     close(failed[0]);
     if (n == (ssize_t)sizeof(why)) {
         kill_all();
-        report = (struct guard_report){GUARD_END_exec_failed, why, 0};
+        report = (struct guard_report){GUARD_END_exec_failed, why, 0, 0};
         return false;
     }
     return true;
@@ -241,12 +245,24 @@ static void watch(int signals)
     }
 }
 
+/* The worker has said something, or is gone: whatever it is, looking on is not wanted. The word stays
+ * there for watch(). */
+static bool spoken_to(void)
+{
+    struct pollfd fd = {GUARD_FD, POLLIN, 0};
+    return poll(&fd, 1, 0) > 0;
+}
+
 int main(int argc, char **argv)
 {
+    struct look before;
     bool keep = argc > 1 && strcmp(argv[1], GUARD_KEEP) == 0;
-    char **program_argv = argv + (keep ? 2 : 1);
+    int words = keep ? 1 : 0;
+    bool look = argc > 1 + words && strcmp(argv[1 + words], GUARD_LOOK) == 0;
+    words += look ? 1 : 0;
+    char **program_argv = argv + 1 + words;
     pid_t worker = getppid();
-    if (argc < (keep ? 3 : 2) || fcntl(GUARD_FD, F_SETFD, FD_CLOEXEC) != 0) {
+    if (argc < 2 + words || fcntl(GUARD_FD, F_SETFD, FD_CLOEXEC) != 0) {
         static const char text[] =
             "baton-guard: started by Baton only, to own an executor's processes\n";
         return write(2, text, sizeof(text) - 1) < 0 ? 1 : 2;
@@ -265,9 +281,14 @@ int main(int argc, char **argv)
     if (signals < 0 || getppid() != worker) {
         return 1;
     }
+    look = look && look_at_tree(&before, spoken_to);
     if (start_program(program_argv, keep)) {
         watch(signals);
         kill_all();
+        struct look after;
+        if (look && look_at_tree(&after, spoken_to)) {
+            report.changed = look_same(&before, &after) ? 0 : 1;
+        }
         if (report.end == 0) { /* the program itself could not be killed */
             report.end = GUARD_END_signaled;
             report.value = SIGKILL;

@@ -12,7 +12,8 @@
 #define GUARD_FD 4      /* the guard's end; 0 to 3 are the program's */
 #define GUARD_TERM 'T'  /* SIGTERM to the program's process group */
 #define GUARD_KILL 'K'  /* SIGKILL to every descendant, now */
-#define GUARD_KEEP "-k" /* first argument: ambient capabilities stay, a prefix needs them */
+#define GUARD_KEEP "-k" /* first arguments: ambient capabilities stay, a prefix needs them */
+#define GUARD_LOOK "-l" /* the working directory must stay as it is: say if it has changed */
 
 /* The guard gives up on what it cannot kill (no permission, stuck in the kernel) after this. */
 #define GUARD_GIVE_UP_MS 5000
@@ -26,7 +27,8 @@ enum guard_end {
 struct guard_report {
     uint32_t end; /* enum guard_end */
     int32_t value;
-    uint32_t left; /* 1: descendants are left that could not be killed */
+    uint32_t left;    /* 1: descendants are left that could not be killed */
+    uint32_t changed; /* 1: the working directory's tree has changed (GUARD_LOOK) */
 };
 
 #endif

@@ -134,6 +134,7 @@ static void test_s11_environment_is_what_was_declared(void **state)
         "CLAUDE_CODE_MAX_RETRIES=7", /* declared: it wins */
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
         "DISABLE_",
+        "GIT_OPTIONAL_LOCKS=0",
         "NO_COLOR=1",
     };
     struct agent_fixture a;

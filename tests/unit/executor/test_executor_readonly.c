@@ -1,0 +1,137 @@
+/*
+ * L-36: an attempt that must leave its place as it is, and does not. Found by looking at the tree before
+ * and after, without starting anything there.
+ */
+#include "common/base/check.h"
+#include "pool_fixture.h"
+
+struct readonly {
+    struct fixture f;
+    char place[96];
+};
+
+static void place_new(struct readonly *r, const char *script, bool read_only)
+{
+    char command[512];
+    fixture_new(&r->f, EXECUTOR_KIND_exec);
+    snprintf(r->place, sizeof(r->place), "%s/place", r->f.dir);
+    snprintf(
+        command, sizeof(command),
+        "mkdir -p %s/sub/deep/er %s/.git && cd %s && echo one >file && echo two >sub/deep/er/file "
+        "&& ln -s file link && echo index >.git/index && echo ref >.git/HEAD && touch -d "
+        "'2020-01-01' file",
+        r->place, r->place, r->place);
+    assert_int_equal(system(command), 0);
+    r->f.job.place = r->place;
+    r->f.job.read_only = read_only;
+    char whole[1024];
+    snprintf(whole, sizeof(whole), "%s\nprintf '{\"verdict\":\"approve\"}' >&3", script);
+    fixture_open_script(&r->f, whole);
+}
+
+static const char *const changes[] = {
+    "echo more >>file",
+    "echo new >new",
+    "rm file",
+    "rm sub/deep/er/file",
+    "echo xxx >sub/deep/er/file",               /* as long as it was */
+    "echo One >file; touch -d 2020-01-01 file", /* with the time that it had */
+    "chmod 700 file",
+    "chmod 711 sub",
+    "chmod 711 .",
+    "mv file other",
+    "mv sub/deep sub/deeper",
+    "ln -sfn other link",
+    "ln file hard",
+    "mkdir empty",
+    "mkfifo pipe",
+    "echo other >.git/HEAD",
+    "cp -p file copy && mv copy file",            /* the same content in another file */
+    "(sleep 0.05; echo late >>file) & sleep 0.2", /* somebody it left behind */
+    "setsid sh -c 'echo late >>file' & sleep 0.2",
+    "rm -rf .git",
+};
+
+static void test_l36_every_change_is_seen(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(changes); i++) {
+        struct readonly r;
+        place_new(&r, changes[i], true);
+        struct executor_event *event = fixture_run(&r.f);
+        if (event->end.ok || event->end.failure != FAILURE_readonly_violated) {
+            fail_msg("not seen: %s", changes[i]);
+        }
+        expect_failure(event, FAILURE_readonly_violated, "/place as it is");
+        fixture_done(&r.f);
+    }
+}
+
+static const char *const looks[] = {
+    "true",
+    "cat file sub/deep/er/file link >/dev/null; ls -laR . >/dev/null",
+    "echo new >x && rm x",                                              /* nothing is left of it */
+    "echo refreshed >.git/index.lock && mv .git/index.lock .git/index", /* what `git status` does */
+    "echo elsewhere >$TMPDIR/x; echo home >$HOME/y",
+};
+
+static void test_l36_looking_is_no_change(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(looks); i++) {
+        struct readonly r;
+        place_new(&r, looks[i], true);
+        expect_ok(fixture_run(&r.f), VERDICT_approve, "{\"verdict\":\"approve\"}");
+        fixture_done(&r.f);
+    }
+}
+
+static void test_l36_an_owner_may_write(void **state)
+{
+    struct readonly r;
+    (void)state;
+    place_new(&r, "echo more >>file", false);
+    expect_ok(fixture_run(&r.f), VERDICT_approve, "{\"verdict\":\"approve\"}");
+    fixture_done(&r.f);
+}
+
+/* What went wrong besides does not hide it; a deadline and a stop of ours go before. */
+static void test_l36_before_other_failures(void **state)
+{
+    struct readonly r;
+    (void)state;
+    place_new(&r, "echo more >>file; exit 77", true);
+    expect_failure(fixture_run(&r.f), FAILURE_readonly_violated, "has changed");
+    fixture_done(&r.f);
+    place_new(&r, "echo more >>file; exec sleep 100", true);
+    r.f.job.deadline_ms = 300;
+    expect_failure(fixture_run(&r.f), FAILURE_timeout, "deadline");
+    fixture_done(&r.f);
+}
+
+/* A large tree takes its time beside the pool's thread: other attempts start and end meanwhile. */
+static void test_a_large_tree_holds_nobody_up(void **state)
+{
+    struct readonly r;
+    char command[512];
+    (void)state;
+    place_new(&r, "true", true);
+    snprintf(command, sizeof(command),
+             "cd %s && for d in $(seq 100); do mkdir d$d; (cd d$d && touch $(seq 200)); done",
+             r.place);
+    assert_int_equal(system(command), 0);
+    expect_ok(fixture_run(&r.f), VERDICT_approve, "{\"verdict\":\"approve\"}");
+    fixture_done(&r.f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_l36_every_change_is_seen),
+        cmocka_unit_test(test_l36_looking_is_no_change),
+        cmocka_unit_test(test_l36_an_owner_may_write),
+        cmocka_unit_test(test_l36_before_other_failures),
+        cmocka_unit_test(test_a_large_tree_holds_nobody_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
