@@ -77,6 +77,11 @@ static bool budget_left(const struct config *config, const struct turn_record *r
         *ret_code = BATON_E_worker_killed;
         return false;
     }
+    if (config->budget.max_cost_micros > 0 &&
+        turn_record_cost(record) >= config->budget.max_cost_micros) {
+        *ret_code = BATON_E_cost_exhausted;
+        return false;
+    }
     if (record->failures >= config->budget.failures ||
         record->attempt - record->probes >= config->budget.attempts) {
         *ret_code = BATON_E_attempts_exhausted;

@@ -169,6 +169,7 @@ static void fill(struct config_loading *loading, const struct config_value *v)
     c->budget.losses = (int)v[KEY_budget_losses].number;
     c->budget.replays = (int)v[KEY_budget_replays].number;
     c->budget.attempts = (int)v[KEY_budget_attempts].number;
+    c->budget.max_cost_micros = (int64_t)(v[KEY_budget_max_cost].real * 1000000 + 0.5);
     c->retry.first_ms = v[KEY_retry_first].number;
     c->retry.factor = v[KEY_retry_factor].real;
     c->retry.max_ms = v[KEY_retry_max].number;

@@ -156,6 +156,7 @@ struct config {
         int losses;
         int replays;
         int attempts;
+        int64_t max_cost_micros; /* millionths of a US dollar; 0: no bound */
     } budget;
     struct {
         int64_t first_ms;

@@ -9,6 +9,7 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/record/fields.h"
+#include "common/record/usage.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,18 @@ baton_code turn_record_copy(const struct turn_record *from, struct turn_record *
     }
     *ret_to = to;
     return BATON_OK;
+}
+
+int64_t turn_record_cost(const struct turn_record *record)
+{
+    struct usage sum = usage_none();
+    struct usage one;
+    for (size_t i = 0; i < record->n_attempts; i++) {
+        if (usage_parse(record->attempts[i].usage, &one)) {
+            usage_add(&sum, &one);
+        }
+    }
+    return sum.cost_micros > 0 ? sum.cost_micros : 0;
 }
 
 struct attempt *turn_record_attempt(struct turn_record *record, int no)

@@ -100,6 +100,8 @@ void attempt_done(struct attempt *attempt);
 /* A copy that owns its texts; false: no memory, and nothing is owned. */
 bool attempt_copy(const struct attempt *from, struct attempt *ret_to);
 
+/* What its attempts cost together, as far as they told, in millionths of a US dollar. */
+int64_t turn_record_cost(const struct turn_record *record);
 /* The attempt with that number, or NULL. */
 struct attempt *turn_record_attempt(struct turn_record *record, int no);
 /* Appends a zeroed attempt, dropping the oldest one at the limit; NULL without memory. */

@@ -172,6 +172,27 @@ def test_costs_add_up_over_retries_services_and_a_lost_store(fresh):
     assert shown["usage"]["cost_micros"] == 2 * 578 and shown["usage"]["output_tokens"] == 18 + 18 + 7
 
 
+def test_costs_end_a_turn(fresh):
+    """budget.max_cost: what is left is told to the program; spent, over services too, the turn is parked with a code of its own."""
+    host = fresh.configure({name: agents.service(fresh, name, "claude") for name in ("claude", "claude-2")}, budget={"max_cost": 0.001},
+                           on_failure={"no_verdict": ["delegate", "retry", "park"]}, roles={"reviewer": {"chain": ["claude", "claude-2"]}})
+    host.plan(default=[{"fixture": "prose"}])
+    turn = host.published("claude", "reviewer", "t-1")
+    host.drain("claude")
+    host.drain("claude-2")
+    shown = host.show(turn)
+    assert (shown["state"], shown["code"], shown["role"]) == ("parked", "cost_exhausted", "reviewer")
+    assert story(shown) == [(1, "claude", "delegated", "no_verdict"), (2, "claude-2", "failed", "no_verdict")]
+    assert shown["usage"]["cost_micros"] == 2 * 578 and host.letter("cost_exhausted")["turn_id"] == turn
+    told = [call["argv"][call["argv"].index("--max-budget-usd") + 1] for call in host.calls(turn=turn)]
+    assert told == ["0.001000", "0.000422"]
+    # An operator may have it tried all the same.
+    host.plan(default=[{}])
+    host.worker("claude-2")
+    host.replay(turn).ok()
+    assert host.ends(turn, "completed")["verdict"] == "approve"
+
+
 def test_l36_read_only_roles_only_look(fresh):
     """L-36: what a program is allowed to do follows from the role, and from the configuration where that says otherwise."""
     host = pair(fresh, codex=agents.service(fresh, "codex", "codex", executor={"access": "write"}))

@@ -48,11 +48,12 @@ enum agent_access {
 
 struct agent_request {
     enum agent_access access;
-    const char *model;   /* NULL: the program's own */
-    const char *schema;  /* of the verdict, as JSON; it lies in AGENT_SCHEMA_FILE, too */
-    const char *scratch; /* absolute directory of the attempt */
-    bool place;          /* the working directory is another one than scratch */
-    bool own_home;       /* HOME is somebody's, not the scratch directory: write no files there */
+    const char *model;       /* NULL: the program's own */
+    const char *schema;      /* of the verdict, as JSON; it lies in AGENT_SCHEMA_FILE, too */
+    const char *scratch;     /* absolute directory of the attempt */
+    bool place;              /* the working directory is another one than scratch */
+    int64_t max_cost_micros; /* 0: no bound */
+    bool own_home; /* HOME is somebody's, not the scratch directory: write no files there */
     const char *(*declared)(const void *arg, const char *name); /* a declared variable, or NULL */
     const void *declared_arg;
 };

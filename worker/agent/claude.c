@@ -41,6 +41,11 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
     agent_words_add(argv, "%s", request->schema);
     agent_words_add(argv, "--permission-mode");
     agent_words_add(argv, "%s", mode_of(request->access));
+    if (request->max_cost_micros > 0) {
+        agent_words_add(argv, "--max-budget-usd");
+        agent_words_add(argv, "%lld.%06lld", (long long)(request->max_cost_micros / 1000000),
+                        (long long)(request->max_cost_micros % 1000000));
+    }
     if (request->place) { /* a payload that is no text lies there */
         agent_words_add(argv, "--add-dir");
         agent_words_add(argv, "%s", request->scratch);

@@ -77,6 +77,7 @@ struct attempt *attempt_new(const struct executor_job *job)
     attempt->place = job->place != NULL ? strdup(job->place) : NULL;
     attempt->env = executor_env_share((struct executor_env *)job->env); /* counted, not changed */
     attempt->read_only = job->read_only;
+    attempt->max_cost_micros = job->max_cost_micros;
     attempt->deadline_ms = job->deadline_ms;
     attempt->deadline_at_ms = mono_now().v + job->deadline_ms;
     if (attempt->json == NULL || (job->place != NULL && attempt->place == NULL)) {

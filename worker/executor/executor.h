@@ -128,6 +128,9 @@ struct executor_job {
     const char *place;              /* an absolute directory, or NULL: the scratch directory */
     int64_t deadline_ms;            /* from now, on the monotonic clock; at least 1 */
     bool read_only;
+    int64_t
+        max_cost_micros; /* millionths of a US dollar that it may cost; 0: no bound. A program that
+                                can is told */
 };
 
 /*

@@ -183,6 +183,7 @@ baton_code agent_prepare(struct executor_pool *pool, const struct attempt *attem
             .schema = schema.data,
             .scratch = scratch,
             .place = attempt->place != NULL,
+            .max_cost_micros = attempt->max_cost_micros,
             .own_home = kind->home != NULL || executor_env_find(env, "HOME") != NULL,
             .declared = declared,
             .declared_arg = env,

@@ -49,6 +49,7 @@
     CONFIG(budget_losses,  "budget.losses",  INT,      "3",           1, 1000, "", "", "Lost attempts of a turn (crash, killed, lost), over all services.") \
     CONFIG(budget_replays, "budget.replays", INT,      "3",           0, 1000, "", "", "Replays of a parked turn.") \
     CONFIG(budget_attempts, "budget.attempts", INT,    "64",          1, 1000, "", "", "Attempts of a turn, whatever they ended with.") \
+    CONFIG(budget_max_cost, "budget.max_cost", REAL,   "0",           0, 1000000, "", "", "US dollars that the attempts of a turn may cost together, over all services, as far as their executors tell; then it is parked. 0: no bound.") \
     CONFIG(retry_first,    "retry.first",    DURATION, "2s",          0, CONFIG_DAY_MS, "", "", "Delay before the first retry.") \
     CONFIG(retry_factor,   "retry.factor",   REAL,     "2",           1, 100, "", "", "Each further delay is so many times longer.") \
     CONFIG(retry_max,      "retry.max",      DURATION, "5m",          0, CONFIG_DAY_MS, "", "", "No delay is longer, but one that a provider asks for.") \

@@ -111,6 +111,7 @@
     CODE(128, attempts_exhausted,   invalid,  7, "the turn's budget of attempts is spent") \
     CODE(129, worker_killed,        invalid,  7, "the turn's attempts crashed, were killed or were lost too often") \
     CODE(130, executor_failed,      invalid,  7, "the executor failed and no action is left") \
+    CODE(131, cost_exhausted,       invalid,  7, "the turn's budget of costs is spent") \
     /* lookup */ \
     CODE(140, unknown_service,      invalid,  5, "no such service: it is not configured or has no topics") \
     CODE(141, run_not_found,        invalid,  5, "no such run") \

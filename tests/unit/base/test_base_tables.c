@@ -176,7 +176,7 @@ static const struct exit_group exits[] = {
         "duplicate_reference scope_unavailable handoff_kind_mismatch proposal_kind_mismatch "
         "record_too_large"},
     {7, "no_verdict readonly_violated finish_failed missing_capability needs_local_worker "
-        "place_missing payload_unavailable deadline_exceeded attempts_exhausted"},
+        "place_missing payload_unavailable deadline_exceeded attempts_exhausted cost_exhausted"},
     {5, "unknown_service run_not_found run_ambiguous turn_not_found handoff_not_found "
         "result_not_found"},
     {7, "result_unsupported result_invalid"},

@@ -398,6 +398,39 @@ static void test_a_first_attempt_while_profiles_rest(void **state)
     config_free(config);
 }
 
+/* Costs that are spent park the turn whatever the list says; one that tells none has no bound. */
+static void test_costs_that_are_spent(void **state)
+{
+    static const char *const sets[] = {"budget.max_cost=1.5"};
+    static const struct {
+        const char *first;
+        const char *second;
+        enum next_kind kind;
+    } rows[] = {
+        {"{\"cost_micros\":1000000}", "{\"cost_micros\":499999}", NEXT_retry},
+        {"{\"cost_micros\":1000000}", "{\"cost_micros\":500000}", NEXT_park},
+        {NULL, "{\"cost_micros\":1500000}", NEXT_park},
+        {"{\"output_tokens\":9}", NULL, NEXT_retry},
+    };
+    (void)state;
+    struct config *config = configure(sets, 1);
+    const struct config_service *service = config_service_find(config, "lint");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct turn_record record;
+        record_of(&record);
+        add_attempt(&record, "one", FAILURE_overloaded);
+        add_attempt(&record, "one", FAILURE_overloaded);
+        record.attempts[0].usage = rows[i].first != NULL ? strdup(rows[i].first) : NULL;
+        record.attempts[1].usage = rows[i].second != NULL ? strdup(rows[i].second) : NULL;
+        const struct next_step step =
+            failure_next(config, service, &record, FAILURE_overloaded, 0, &nowhere, 0);
+        assert_int_equal(step.kind, rows[i].kind);
+        assert_true(step.kind != NEXT_park || step.code == BATON_E_cost_exhausted);
+        turn_record_done(&record);
+    }
+    config_free(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +443,7 @@ int main(void)
         cmocka_unit_test(test_delays),
         cmocka_unit_test(test_rotate_passes_over_what_rests),
         cmocka_unit_test(test_a_first_attempt_while_profiles_rest),
+        cmocka_unit_test(test_costs_that_are_spent),
     };
     return cmocka_run_group_tests_name("worker: what follows a failure", tests, NULL, NULL);
 }
