@@ -440,13 +440,6 @@ static int64_t deadline_of(const struct worker *w, const struct turn *turn)
     return ms < 1 ? 1 : ms;
 }
 
-/* What is left of the turn's budget of costs; all of it where an operator has it tried beyond. */
-static int64_t cost_left(const struct worker *w, const struct turn_record *record)
-{
-    const int64_t left = w->config->budget.max_cost_micros - turn_record_cost(record);
-    return left > 0 ? left : w->config->budget.max_cost_micros;
-}
-
 void claim_start(struct worker *w, struct decision *decision)
 {
     const struct turn *turn = decision->turn;
@@ -456,6 +449,8 @@ void claim_start(struct worker *w, struct decision *decision)
 
     BATON_PRE(turn != NULL && attempt != NULL && record->state == TURN_running);
     BATON_PRE(turn->role == record->role); /* the role comes from the bytes that were verified */
+    struct usage session_usage;
+    const char *session = took_session(w, record, &session_usage);
     struct executor_job job = {
         .turn = turn->id,
         .attempt = record->attempt,
@@ -472,7 +467,9 @@ void claim_start(struct worker *w, struct decision *decision)
         .place = turn->place != NULL ? turn->place : w->service->place,
         .deadline_ms = deadline_of(w, turn),
         .read_only = w->config->roles[turn->role].read_only,
-        .max_cost_micros = cost_left(w, record),
+        .max_cost_micros = took_cost_left(w, record),
+        .session = session,
+        .session_usage = &session_usage,
     };
     struct live *live = lives_add(&w->lives, record, decision->partition);
     BATON_INVARIANT(live != NULL);

@@ -245,6 +245,16 @@ void rest_over(struct worker *w, size_t profile);
 /* Which profiles rest (bits). *ret_rest is set if all of them do. */
 unsigned rest_look(const struct worker *w, struct all_rest *ret_rest);
 
+/* ---- took.c: what the attempts of a turn took, for its next one ---- */
+
+/* What is left of the turn's budget of costs; all of it where an operator has it tried beyond. 0: no
+ * bound. */
+int64_t took_cost_left(const struct worker *w, const struct turn_record *record);
+/* The session of the newest attempt here that told one, and what attempts in it took; NULL: none, or the
+ * configuration does not want it. Borrowed from ret_usage. */
+const char *took_session(const struct worker *w, const struct turn_record *record,
+                         struct usage *ret_usage);
+
 /* ---- begin.c ---- */
 
 /* How the next attempt begins: start (with which profile), retry (wait first), hold (the circuit is

@@ -245,6 +245,7 @@ static baton_code open_pool(struct worker *w, struct baton_error *err)
         .model = executor->model,
         .prompts = executor->prompts,
         .home = executor->home,
+        .resume = executor->resume,
         .access = executor->access,
         .callback = w->options->callback,
         .callback_arg = w->options->callback_arg,

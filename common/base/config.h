@@ -68,6 +68,7 @@ struct config_executor {
     char *model;   /* NULL: the agent's own */
     char *prompts; /* agent: folder of templates; NULL: the shipped ones */
     char *home;    /* agent: its HOME; NULL: the scratch directory */
+    bool resume;   /* agent: go on in the session of the attempt before */
     enum executor_access access;
     struct config_env *env;
     size_t n_env;

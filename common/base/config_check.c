@@ -37,7 +37,15 @@ static void check_executor(struct config_loading *loading, const struct config_s
         yaml_found(&loading->findings, node,
                    "services.%s.executor needs an agent, one of:" AGENT_LIST, service->name.s);
     }
-    static const char *const agents_only[] = {"agent", "model", "access", "prompts", "home"};
+    if (agent && executor->resume && executor->home == NULL) {
+        yaml_found(
+            &loading->findings, yaml_member(node, "resume"),
+            "services.%s.executor.resume needs home: sessions are kept there, and an empty one "
+            "for each attempt has none",
+            service->name.s);
+    }
+    static const char *const agents_only[] = {"agent",   "model", "access",
+                                              "prompts", "home",  "resume"};
     for (size_t i = 0; i < COUNT_OF(agents_only); i++) {
         if (!agent && yaml_member(node, agents_only[i]) != NULL) {
             yaml_found(&loading->findings, yaml_member(node, agents_only[i]),

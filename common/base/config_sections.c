@@ -229,6 +229,7 @@ static void read_executor(struct config_loading *loading, const struct yaml_node
     }
     executor->prompts = config_path(loading, values[EXECUTOR_KEY_prompts].text);
     executor->home = config_path(loading, values[EXECUTOR_KEY_home].text);
+    executor->resume = values[EXECUTOR_KEY_resume].number == 1;
     if (values[EXECUTOR_KEY_access].number >= 0) {
         executor->access = (enum executor_access)values[EXECUTOR_KEY_access].number;
     }

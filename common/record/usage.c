@@ -118,3 +118,13 @@ void usage_add(struct usage *sum, const struct usage *more)
     USAGE_NUMBERS(ADD)
 #undef ADD
 }
+
+void usage_subtract(struct usage *usage, const struct usage *before)
+{
+#define SUBTRACT(name)                                                                             \
+    if (usage->name >= 0 && before->name > 0) {                                                    \
+        usage->name = usage->name > before->name ? usage->name - before->name : 0;                 \
+    }
+    USAGE_NUMBERS(SUBTRACT)
+#undef SUBTRACT
+}

@@ -40,6 +40,8 @@ void usage_members(const struct usage *usage, struct jsonw *w);
 void usage_numbers(const struct usage *usage, struct jsonw *w);
 /* The whole object as a text for the caller; NULL: no memory. */
 char *usage_text(const struct usage *usage);
+/* Takes off what was counted before; not below 0. */
+void usage_subtract(struct usage *usage, const struct usage *before);
 /* Adds what was told of more to sum; texts stay sum's. */
 void usage_add(struct usage *sum, const struct usage *more);
 

@@ -193,6 +193,31 @@ def test_costs_end_a_turn(fresh):
     assert host.ends(turn, "completed")["verdict"] == "approve"
 
 
+@pytest.mark.parametrize("program", agents.KEYS)
+@pytest.mark.few_on_kafka("program", "codex")
+def test_i22_a_retry_goes_on_in_the_session(fresh, program):
+    """I22: another attempt here continues the agent's session where that is switched on; one that is gone is begun anew, no failure."""
+    home = os.path.join(fresh.dir, "agent-home")
+    os.mkdir(home)
+    executor = {"resume": True, "home": "agent-home"}
+    retry = {"first": "10ms", "factor": 1, "max": "20ms", "jitter": 0, "each_service": 3, "max_wait": "15m"}
+    host = fresh.configure({"on": agents.service(fresh, "on", program, executor=executor), "off": agents.service(fresh, "off", program)},
+                           retry=retry, on_failure={"no_verdict": ["retry", "park"]})
+    host.plan(tasks={"t-on": [{"fixture": "prose"}, {}], "t-gone": [{"fixture": "prose"}, {"gone": True}], "t-off": [{"fixture": "prose"}, {}]})
+    on, gone, off = host.published("on", "reviewer", "t-on"), host.published("on", "reviewer", "t-gone"), host.published("off", "reviewer", "t-off")
+    worker = host.drain("on")
+    host.drain("off")
+    for turn in (on, gone, off):
+        shown = host.show(turn)
+        assert [(one["state"], one["class"]) for one in shown["attempts"]] == [("failed", "no_verdict"), ("completed", None)], shown
+    session = host.show(on)["attempts"][0]["usage"]["session"]
+    assert [call["resumed"] for call in host.calls(turn=on)] == [None, session]
+    assert [call["resumed"] for call in host.calls(turn=gone)] == [None, None] and [one["event"] for one in host.lines() if one["turn"] == gone and one["event"] == "gone"] == ["gone"]
+    assert worker.events("executor.session_gone") and host.show(gone)["losses"] == 0 and host.show(gone)["failures"] == 1
+    assert [call["resumed"] for call in host.calls(turn=off)] == [None, None]
+    assert {call["env"]["HOME"] for call in host.calls() if call["service"] == "on"} == {home}
+
+
 def test_l36_read_only_roles_only_look(fresh):
     """L-36: what a program is allowed to do follows from the role, and from the configuration where that says otherwise."""
     host = pair(fresh, codex=agents.service(fresh, "codex", "codex", executor={"access": "write"}))

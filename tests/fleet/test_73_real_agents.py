@@ -6,6 +6,7 @@ exists for, with real programs on both sides.
 import json
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -110,6 +111,39 @@ def test_codex_is_killed_in_the_middle(fresh, server):
     assert killed > 0
     shown = host.ends(turn, "parked")
     assert shown["role"] == "reviewer" and [one["class"] for one in shown["attempts"]] in (["killed"], ["crash"])
+
+
+@pytest.mark.drivers("local")
+@pytest.mark.parametrize("program", agents.KEYS)
+def test_i22_sessions_go_on_and_may_be_gone(fresh, server, program):
+    """I22: the real program goes on in its session; one that somebody removed is begun anew, and is no failure."""
+    for name in ("home", "project"):
+        os.mkdir(os.path.join(fresh.dir, name))
+    made = agents.real(fresh, server, program, "prose", place="project")
+    made["executor"].update(resume=True, home="home")
+    if program == "gemini":  # its way to sign in is a setting of whose home it is
+        os.mkdir(os.path.join(fresh.dir, "home", ".gemini"))
+        with open(os.path.join(fresh.dir, "home", ".gemini", "settings.json"), "w", encoding="utf-8") as file:
+            json.dump({"security": {"auth": {"selectedType": "gemini-api-key"}}}, file)
+    host = fresh.configure({program: made}, on_failure={"no_verdict": ["park"]})
+    turn = host.published(program, "reviewer", "t-1")
+    host.drain(program, "w1")
+    sessions, told = [], []
+    for number, keep in ((2, True), (3, False)):
+        if not keep:
+            for folder in (".claude", ".codex", os.path.join(".gemini", "tmp")):
+                shutil.rmtree(os.path.join(host.dir, "home", folder), ignore_errors=True)
+        worker = host.worker(program, f"w{number}")
+        host.replay(turn).ok()
+        wait_until(lambda n=number: host.show(turn)["attempt"] == n and host.state(turn) == "parked", 40, "the replay to end")
+        worker.stop()
+        told.append(len(worker.events("executor.session_gone")))
+    shown = host.show(turn)
+    assert [one["class"] for one in shown["attempts"]] == ["no_verdict"] * 3, shown
+    sessions = [one["usage"]["session"] for one in shown["attempts"]]
+    assert sessions[0] == sessions[1] != sessions[2] and told == [0, 1], (sessions, told)
+    if program == "codex":  # which tells the tokens of the whole session
+        assert len({one["usage"]["output_tokens"] for one in shown["attempts"]}) == 1, shown
 
 
 @pytest.mark.drivers("local")

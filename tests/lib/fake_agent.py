@@ -4,7 +4,7 @@
     fake_agent.py PROGRAM ARGV…     PROGRAM: claude, codex, gemini
 
 Its plan is fake_executor's; steps are {"fixture": MODE} (tests/fixtures/agents/PROGRAM-MODE.out, "ok" if none
-is named), with "verdict" and "summary" in place of those recorded; {"raw": TEXT, "exit": N}; and those of do()
+is named; {"gone": true} knows no session that it is to go on in), with "verdict" and "summary" in place of those recorded; {"raw": TEXT, "exit": N}; and those of do()
 before it: sleep, until, hang, signal, kill_worker. {"keys": {VALUE: STEP}} chooses by the variable FAKE_KEY.
 """
 import json
@@ -28,6 +28,19 @@ def printed(program, mode, verdict, summary):
     return text.replace("one thing was looked at", summary)
 
 
+def gone(program, session):
+    """What each program says of a session that it does not have."""
+    if program == "claude":
+        print(json.dumps({"type": "result", "subtype": "error_during_execution", "is_error": True, "num_turns": 0, "session_id": session,
+                          "errors": [f"No conversation found with session ID: {session}"]}))
+    elif program == "codex":
+        print(f"Error: thread/resume: thread/resume failed: no rollout found for thread id {session} (code -32600)", file=sys.stderr)
+    else:
+        print(f'Error resuming session: Invalid session identifier "{session}".\n  Use --list-sessions to see available sessions.', file=sys.stderr)
+    sys.stdout.flush()
+    os._exit(42 if program == "gemini" else 1)
+
+
 def main():
     if sys.argv[-1] == "--version":
         print(f"9.9.9 (stand-in for {sys.argv[1]})")
@@ -35,12 +48,16 @@ def main():
     program, prompt = sys.argv[1], sys.stdin.buffer.read().decode("utf-8", "replace")
     role = re.search(r"You are the (\w+)", prompt)
     descriptors = sorted(int(name) for name in os.listdir("/proc/self/fd"))
+    resumed = next((sys.argv[i + 1] for i, word in enumerate(sys.argv) if word in ("--resume", "resume")), None)
     line = call_line({"role": role.group(1) if role else None}, "start", env=dict(os.environ), stdin=prompt, cwd=os.getcwd(),
-                     fds=descriptors, argv=sys.argv, program=program)
-    note(line)
+                     fds=descriptors, argv=sys.argv, program=program, resumed=resumed)
     step = step_of(line["task"], line["fake_service"], line["attempt"])
     while "keys" in step:
         step = step["keys"][os.environ.get("FAKE_KEY", "")]
+    if resumed and step.get("gone"):
+        note(dict(line, event="gone"))
+        gone(program, resumed)
+    note(line)
     do(step, line["role"], {})
     if "raw" in step:
         os.write(1, step["raw"].encode("utf-8", "surrogateescape"))

@@ -113,7 +113,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send(status, {"type": "error", "error": {"type": word, "message": text}}, {"x-should-retry": "false", **headers})
             return
         tool = next((one for one in body.get("tools") or [] if re.search("structured", one["name"], re.I)), None)
-        answered = "tool_result" in json.dumps(body.get("messages") or [])
+        answered = "tool_result" in json.dumps((body.get("messages") or [])[-1:])  # sessions that go on have older ones
         usage = {"input_tokens": 10, "output_tokens": 9, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 2}
         if tool and not answered and mode != "prose":
             kind = {"type": "tool_use", "id": "toolu_1", "name": tool["name"], "input": {}}

@@ -248,6 +248,20 @@ enum agent_source agent_judge(const struct agent_reading *reading, const struct 
     return text ? AGENT_SOURCE_text : AGENT_SOURCE_schema;
 }
 
+bool agent_session_gone(const struct agent_reading *reading, const char *line, size_t len)
+{
+    const char *words = reading->program->gone;
+    return (len > 0 && agent_has_words(line, len, words)) ||
+           (reading->failed && reading->message.len > 0 &&
+            agent_has_words(reading->message.data, reading->message.len, words));
+}
+
+bool agent_session_valid(const char *session)
+{
+    size_t n = strspn(session, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_");
+    return n > 0 && n <= AGENT_NAME_MAX && session[n] == '\0' && session[0] != '-';
+}
+
 struct usage agent_usage(const struct agent_reading *reading, enum agent_source source)
 {
     struct usage usage = reading->usage;

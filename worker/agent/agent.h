@@ -53,6 +53,8 @@ struct agent_request {
     const char *scratch;     /* absolute directory of the attempt */
     bool place;              /* the working directory is another one than scratch */
     int64_t max_cost_micros; /* 0: no bound */
+    bool keep_session;       /* for another attempt */
+    const char *session;     /* go on in this one; NULL: begin anew */
     bool own_home; /* HOME is somebody's, not the scratch directory: write no files there */
     const char *(*declared)(const void *arg, const char *name); /* a declared variable, or NULL */
     const void *declared_arg;
@@ -111,6 +113,12 @@ enum agent_source agent_judge(const struct agent_reading *reading, const struct 
 /* What the attempt took, with the program's name and where the verdict came from. */
 struct usage agent_usage(const struct agent_reading *reading, enum agent_source source);
 
+/* Does this line of standard error (len 0: none), or the error that was told, say that the session is
+ * gone? */
+bool agent_session_gone(const struct agent_reading *reading, const char *line, size_t len);
+/* Can a session's name stand in argv? */
+bool agent_session_valid(const char *session);
+
 /* ---- verdict.c ---- */
 
 /* The JSON schema of a verdict of this role, whose enumeration is exactly the verdicts that are legal. */
@@ -123,6 +131,8 @@ bool agent_verdict_at_end(const char *text, size_t len, struct loose *ret_object
 /* The class of an error: by the table of class_table.h. False: its words are not known. */
 bool agent_class(const struct agent_program *program, int status, const char *message, size_t len,
                  enum failure *ret_class);
+/* Do these words, in lower case, stand in the text? */
+bool agent_has_words(const char *text, size_t len, const char *words);
 /* An HTTP status that the text of an error names (4xx, 5xx), else 0. */
 int agent_status_in(const char *text, size_t len);
 /* How long the text asks to wait, in ms, at most a week; 0: it does not say. */
@@ -142,6 +152,8 @@ struct agent_program {
     const char *command;     /* the program's usual name */
     const char *credentials; /* variables that hold its credentials, with single spaces */
     bool schema;             /* can be asked for a structured verdict */
+    bool cumulative;         /* its numbers are those of the whole session */
+    const char *gone;        /* words of an error, in lower case: the session is not there */
     void (*setup)(const struct agent_request *request, struct agent_setup *setup);
     void (*event)(struct agent_reading *reading, struct loose event, struct buf *said,
                   struct buf *doing);

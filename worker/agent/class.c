@@ -39,6 +39,11 @@ static const char *find_words(const char *text, size_t len, const char *words)
     return NULL;
 }
 
+bool agent_has_words(const char *text, size_t len, const char *words)
+{
+    return find_words(text, len, words) != NULL;
+}
+
 static bool fits(const struct wording *row, const struct agent_program *program, int status,
                  const char *message, size_t len)
 {

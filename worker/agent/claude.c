@@ -33,14 +33,20 @@ static const char *mode_of(enum agent_access access)
 static void setup(const struct agent_request *request, struct agent_setup *ret_setup)
 {
     struct agent_words *argv = &ret_setup->argv;
-    const char *const fixed[] = {"-p",        "--output-format",          "stream-json",
-                                 "--verbose", "--no-session-persistence", "--json-schema"};
+    const char *const fixed[] = {"-p", "--output-format", "stream-json", "--verbose",
+                                 "--json-schema"};
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
         agent_words_add(argv, "%s", fixed[i]);
     }
     agent_words_add(argv, "%s", request->schema);
     agent_words_add(argv, "--permission-mode");
     agent_words_add(argv, "%s", mode_of(request->access));
+    if (!request->keep_session) {
+        agent_words_add(argv, "--no-session-persistence");
+    } else if (request->session != NULL) {
+        agent_words_add(argv, "--resume");
+        agent_words_add(argv, "%s", request->session);
+    }
     if (request->max_cost_micros > 0) {
         agent_words_add(argv, "--max-budget-usd");
         agent_words_add(argv, "%lld.%06lld", (long long)(request->max_cost_micros / 1000000),
@@ -98,7 +104,13 @@ static void take_result(struct agent_reading *reading, struct loose event)
     if (reading->failed) {
         agent_take_number(loose_member(event, "api_error_status"), 1, &status);
         reading->status = status >= 400 && status <= 599 ? (int)status : 0;
-        agent_take_error(reading, own ? subtype : loose_member(event, "result"));
+        /* One that could not begin tells why in a list of errors. */
+        struct loose first = LOOSE_NONE;
+        size_t at = 0;
+        if (!loose_next(loose_member(event, "errors"), &at, NULL, &first) || first.len == 0) {
+            first = own ? subtype : loose_member(event, "result");
+        }
+        agent_take_error(reading, first);
     }
 }
 
@@ -121,6 +133,7 @@ const struct agent_program agent_claude = {
     .command = "claude",
     .credentials = "ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN CLAUDE_CODE_OAUTH_TOKEN",
     .schema = true,
+    .gone = "no conversation found with session id",
     .setup = setup,
     .event = event,
 };

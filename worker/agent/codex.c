@@ -4,7 +4,7 @@
  * Each line of its output is one event. turn.failed is a failure; an item of type error may be a mere
  * warning in a turn that succeeds, and an error event may come before a try that works. The HTTP status
  * stands in the text only, and for some statuses nowhere. The verdict is the text of the last message.
- * Costs are not told.
+ * Costs are not told; tokens are those of the whole session.
  * In: agent.c (agent_codex). Out: worker/agent/loose.c
  */
 #include "worker/agent/agent.h"
@@ -53,8 +53,7 @@ static void add_provider(const struct agent_request *request, struct agent_words
 static void setup(const struct agent_request *request, struct agent_setup *ret_setup)
 {
     struct agent_words *argv = &ret_setup->argv;
-    const char *const fixed[] = {"exec", "--json", "--ephemeral", "--skip-git-repo-check",
-                                 "--output-schema"};
+    const char *const fixed[] = {"exec", "--json", "--skip-git-repo-check", "--output-schema"};
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
         agent_words_add(argv, "%s", fixed[i]);
     }
@@ -65,6 +64,12 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
     if (request->model != NULL) {
         agent_words_add(argv, "-m");
         agent_words_add(argv, "%s", request->model);
+    }
+    if (!request->keep_session) {
+        agent_words_add(argv, "--ephemeral");
+    } else if (request->session != NULL) {
+        agent_words_add(argv, "resume");
+        agent_words_add(argv, "%s", request->session);
     }
     agent_words_add(argv, "-"); /* the prompt is on standard input */
     agent_words_add(&ret_setup->env, "NO_COLOR=1");
@@ -133,6 +138,8 @@ const struct agent_program agent_codex = {
     .command = "codex",
     .credentials = "OPENAI_API_KEY CODEX_API_KEY",
     .schema = true,
+    .cumulative = true,
+    .gone = "no rollout found for thread id",
     .setup = setup,
     .event = event,
 };

@@ -40,6 +40,10 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
         agent_words_add(argv, "%s", fixed[i]);
     }
     agent_words_add(argv, "%s", mode_of(request->access));
+    if (request->keep_session && request->session != NULL) {
+        agent_words_add(argv, "--resume");
+        agent_words_add(argv, "%s", request->session);
+    }
     if (request->place) { /* a payload that is no text lies there */
         agent_words_add(argv, "--include-directories");
         agent_words_add(argv, "%s", request->scratch);
@@ -129,6 +133,7 @@ const struct agent_program agent_gemini = {
     .command = "gemini",
     .credentials = "GEMINI_API_KEY GOOGLE_API_KEY",
     .schema = false,
+    .gone = "error resuming session",
     .setup = setup,
     .event = event,
     .exits = exits,

@@ -78,9 +78,12 @@ struct attempt *attempt_new(const struct executor_job *job)
     attempt->env = executor_env_share((struct executor_env *)job->env); /* counted, not changed */
     attempt->read_only = job->read_only;
     attempt->max_cost_micros = job->max_cost_micros;
+    attempt->session = job->session != NULL ? strdup(job->session) : NULL;
+    attempt->session_usage = job->session_usage != NULL ? *job->session_usage : usage_none();
     attempt->deadline_ms = job->deadline_ms;
     attempt->deadline_at_ms = mono_now().v + job->deadline_ms;
-    if (attempt->json == NULL || (job->place != NULL && attempt->place == NULL)) {
+    if (attempt->json == NULL || (job->session != NULL && attempt->session == NULL) ||
+        (job->place != NULL && attempt->place == NULL)) {
         attempt_free(attempt);
         return NULL;
     }
@@ -94,6 +97,7 @@ void attempt_free(struct attempt *attempt)
     if (attempt != NULL) {
         free(attempt->json);
         free(attempt->place);
+        free(attempt->session);
         executor_env_free(attempt->env);
         free(attempt);
     }

@@ -31,6 +31,7 @@
 
 struct mailbox;
 struct executor_pool;
+struct usage; /* common/record/usage.h */
 
 /* Bounds beside those of common/base/limits.h; worker/EXECUTOR.md has the same numbers. */
 #define EXECUTOR_MESSAGE_MAX 512   /* a failure's text, bytes */
@@ -84,6 +85,7 @@ struct executor_settings {
     const char *model;           /* agent: NULL: the program's own */
     const char *prompts;         /* agent: folder of <role>.txt; NULL: the shipped ones */
     const char *home;            /* agent: its HOME; NULL: the scratch directory */
+    bool resume;                 /* agent: its sessions are kept, for executor_job.session */
     enum executor_access access; /* agent: what it may do to its place */
 
     baton_executor_fn callback; /* callback; called with callback_arg */
@@ -128,9 +130,9 @@ struct executor_job {
     const char *place;              /* an absolute directory, or NULL: the scratch directory */
     int64_t deadline_ms;            /* from now, on the monotonic clock; at least 1 */
     bool read_only;
-    int64_t
-        max_cost_micros; /* millionths of a US dollar that it may cost; 0: no bound. A program that
-                                can is told */
+    const char *session; /* agent: go on in this one of the program's; NULL: begin anew */
+    const struct usage *session_usage; /* what attempts in that session took; NULL: nothing */
+    int64_t max_cost_micros;           /* 0: no bound; millionths of a US dollar. Who can is told */
 };
 
 /*

@@ -67,6 +67,8 @@ struct attempt {
     char *place; /* NULL: the scratch directory */
     struct executor_env *env;
     bool read_only;
+    char *session; /* NULL: the program begins anew */
+    struct usage session_usage;
     int64_t max_cost_micros;
     int64_t deadline_ms;    /* as given, for messages */
     int64_t deadline_at_ms; /* monotonic */

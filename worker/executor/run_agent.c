@@ -22,6 +22,7 @@ struct agent_kind {
     struct prompts prompts;
     char *model;
     char *home;
+    bool resume;
     enum executor_access access;
 };
 
@@ -32,6 +33,9 @@ struct agent_run {
     struct line_reader error_lines;
     struct output said;
     enum agent_source source;
+    struct usage before; /* of the session that it goes on in */
+    bool resumed;
+    bool gone; /* that session is not there */
     bool any_said;
     char hint[256];
 };
@@ -54,6 +58,7 @@ baton_code agent_open(struct executor_pool *pool, struct baton_error *err)
     if (ok) {
         kind->program = agent_find(set->agent);
         kind->access = set->access;
+        kind->resume = set->resume;
         kind->model = copy_of(set->model, &ok);
         kind->home = copy_of(set->home, &ok);
     }
@@ -184,6 +189,10 @@ baton_code agent_prepare(struct executor_pool *pool, const struct attempt *attem
             .scratch = scratch,
             .place = attempt->place != NULL,
             .max_cost_micros = attempt->max_cost_micros,
+            .keep_session = kind->resume,
+            .session = attempt->session != NULL && agent_session_valid(attempt->session)
+                           ? attempt->session
+                           : NULL,
             .own_home = kind->home != NULL || executor_env_find(env, "HOME") != NULL,
             .declared = declared,
             .declared_arg = env,
@@ -211,12 +220,14 @@ baton_code agent_prepare(struct executor_pool *pool, const struct attempt *attem
 
 /* ---- what it prints ---- */
 
-struct agent_run *agent_run_new(struct executor_pool *pool, const struct executor_env *env)
+struct agent_run *agent_run_new(struct executor_pool *pool, const struct attempt *attempt)
 {
     const struct agent_kind *kind = pool->state;
     struct agent_run *run = calloc(1, sizeof(*run));
     if (run != NULL) {
-        run->env = executor_env_share((struct executor_env *)env); /* counted, not changed */
+        run->env = executor_env_share(attempt->env);
+        run->before = attempt->session_usage;
+        run->resumed = kind->resume && attempt->session != NULL;
         agent_reading_init(&run->reading, kind->program);
         line_reader_init(&run->lines, LIMIT_CHILD_FRAME);
         line_reader_init(&run->error_lines, LIMIT_STDERR_LINE);
@@ -296,6 +307,7 @@ void agent_run_feed_error(struct agent_run *run, const char *bytes, size_t len)
         return;
     }
     while (line_reader_next(&run->error_lines, &line, &line_len) != LINE_none) {
+        run->gone = run->gone || agent_session_gone(&run->reading, line, line_len);
         if (agent_class(run->reading.program, agent_status_in(line, line_len), line, line_len,
                         &class)) {
             struct buf masked = BUF_INIT;
@@ -325,11 +337,21 @@ void agent_run_end(struct agent_run *run, const struct executor_exit *exit,
         .now = wall_now(),
     };
     run->source = agent_judge(&run->reading, &end, object);
+    run->gone = run->gone || agent_session_gone(&run->reading, end.error, end.error_len);
+    run->gone = run->gone && !exit->signaled && exit->value != 0;
+}
+
+bool agent_run_begin_anew(const struct agent_run *run)
+{
+    return run->resumed && run->gone;
 }
 
 void agent_run_usage(const struct agent_run *run, char usage[USAGE_TEXT_MAX + 1])
 {
     struct usage told = agent_usage(&run->reading, run->source);
+    if (run->resumed && run->reading.program->cumulative) {
+        usage_subtract(&told, &run->before);
+    }
     char *text = usage_text(&told);
     snprintf(usage, USAGE_TEXT_MAX + 1, "%s", text != NULL ? text : "");
     free(text);

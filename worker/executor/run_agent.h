@@ -21,7 +21,7 @@ baton_code agent_prepare(struct executor_pool *pool, const struct attempt *attem
                          struct launch_plan *ret_plan, struct baton_error *err);
 
 /* NULL: no memory. */
-struct agent_run *agent_run_new(struct executor_pool *pool, const struct executor_env *env);
+struct agent_run *agent_run_new(struct executor_pool *pool, const struct attempt *attempt);
 void agent_run_free(struct agent_run *run);
 /* A piece of the program's standard output. attempt: who is told of progress; NULL: nobody. */
 void agent_run_feed(struct agent_run *run, struct executor_pool *pool,
@@ -33,6 +33,8 @@ void agent_run_end(struct agent_run *run, const struct executor_exit *exit,
                    const struct output *error, struct buf *object);
 /* What the attempt took, as the program told it. After agent_run_end. */
 void agent_run_usage(const struct agent_run *run, char usage[USAGE_TEXT_MAX + 1]);
+/* The session that it was to go on in is gone: it shall begin anew. After agent_run_end. */
+bool agent_run_begin_anew(const struct agent_run *run);
 /* What the agent said to people, if it said anything; else NULL. */
 const struct output *agent_run_said(const struct agent_run *run);
 /* The newest line of standard error that tells of a refusal; "" if there is none. */

@@ -182,7 +182,8 @@ static void free_run(struct executor_pool *pool, struct exec_run *run)
     pool_bury(pool, run);
 }
 
-static void settle(struct exec_run *run, const struct child_status *status)
+/* True, and the attempt goes on: its agent's session is gone, and it is to begin without one. */
+static bool settle(struct exec_run *run, const struct child_status *status)
 {
     struct executor_outcome outcome;
     struct buf object = BUF_INIT;
@@ -191,6 +192,11 @@ static void settle(struct exec_run *run, const struct child_status *status)
     output_end(&run->text);
     output_end(&run->error_text);
     judge(run, status, &object, &outcome);
+    if (run->agent != NULL && agent_run_begin_anew(run->agent) &&
+        run->attempt->phase == ATTEMPT_PHASE_running) {
+        buf_done(&object);
+        return true;
+    }
     if (status->changed) {
         outcome.ok = outcome.by_exit = false;
         outcome.failure = FAILURE_readonly_violated;
@@ -211,6 +217,17 @@ static void settle(struct exec_run *run, const struct child_status *status)
     attempt_settle(run->pool, run->attempt, &outcome, object.data, &text, truncated);
     buf_done(&object);
     buf_done(&text);
+    return false;
+}
+
+static void begin_anew(struct executor_pool *pool, struct attempt *attempt)
+{
+    diag_line(DIAG_info, "executor.session_gone", D_TEXT("turn", attempt->turn.s),
+              D_INT("attempt", attempt->no), D_TEXT("service", pool->set.service.s));
+    free(attempt->session);
+    attempt->session = NULL;
+    attempt->session_usage = usage_none();
+    pool->kind->start(pool, attempt);
 }
 
 /* The guard has ended: nothing of the tree is left, what stands in the pipes is all there is. */
@@ -228,10 +245,14 @@ static void pid_ready(struct executor_pool *pool, void *owner)
     read_rest(run, &run->out, take_out);
     read_rest(run, &run->error, take_error);
     read_rest(run, &run->result, take_result);
-    if (run->attempt != NULL) {
-        settle(run, &status);
+    struct attempt *again = NULL;
+    if (run->attempt != NULL && settle(run, &status)) {
+        again = run->attempt;
     }
     free_run(pool, run);
+    if (again != NULL) {
+        begin_anew(pool, again);
+    }
 }
 
 static bool watch_all(struct executor_pool *pool, struct exec_run *run, struct launch *launch)
@@ -251,7 +272,7 @@ static void exec_start(struct executor_pool *pool, struct attempt *attempt)
     struct baton_error err;
     struct exec_run *run = calloc(1, sizeof(*run));
     const bool is_agent = pool->kind == &kind_agent;
-    struct agent_run *agent = is_agent && run != NULL ? agent_run_new(pool, attempt->env) : NULL;
+    struct agent_run *agent = is_agent && run != NULL ? agent_run_new(pool, attempt) : NULL;
     baton_code rc = run == NULL || (is_agent && agent == NULL)
                         ? baton_fail(&err, BATON_E_no_memory, "no memory for an executor")
                         : launch_start(pool, attempt, NULL, attempt->env, &launch, &err);

@@ -75,7 +75,8 @@
     CONFIG(model, "model", TEXT, "",   0, 255, "", "", "The model that the agent is asked for; default: the agent's own (kind: agent).") \
     CONFIG(access, "access", WORD, "auto", 0, 0, "", "auto read write full", "What an agent may do to its place: auto: read where the role is read_only, else write; full: whatever it wants, for a place that is sealed off otherwise (kind: agent).") \
     CONFIG(prompts, "prompts", PATH, "", 0, 0, "", "", "Folder of prompts, <role>.txt; not set, and for roles that it lacks: the shipped ones (kind: agent).") \
-    CONFIG(home, "home", PATH, "", 0, 0, "", "", "HOME of an agent that has signed in there; not set: an empty one for each attempt (kind: agent).")
+    CONFIG(home, "home", PATH, "", 0, 0, "", "", "HOME of an agent that has signed in there; not set: an empty one for each attempt (kind: agent).") \
+    CONFIG(resume, "resume", BOOL, "false", 0, 0, "", "", "Another attempt of a turn goes on in the agent's session of the one before; one that is gone is begun anew. Needs home, where sessions are kept (kind: agent).")
 
 #define CONFIG_ROLE_KEYS(CONFIG) \
     CONFIG(read_only, "read_only", BOOL, "false", 0, 0, "", "", "Attempts of this role must leave their place as it is.")
@@ -85,7 +86,7 @@
     SECTION("kafka.brokers", "[host:port, ...]", "The brokers that are asked first (log: kafka).") \
     SECTION("kafka.client", "{key: value}", "Further settings of librdkafka; those that Baton sets itself are refused.") \
     SECTION("roles", "{owner|reviewer|arbiter: {chain: [service, ...], read_only}}", "Where a turn of this role may go when its service fails, in order.") \
-    SECTION("services", "{name: {roles: [...], parallel, deadline, grace, cut_off, place, executor: {kind, command: [...], prefix: [...], agent, model, access, prompts, home, env}, profiles: [{name, env}]}}", "The services; env is {NAME: {value|file|from: text}}.") \
+    SECTION("services", "{name: {roles: [...], parallel, deadline, grace, cut_off, place, executor: {kind, command: [...], prefix: [...], agent, model, access, prompts, home, resume, env}, profiles: [{name, env}]}}", "The services; env is {NAME: {value|file|from: text}}.") \
     SECTION("on_failure", "{class: [retry|rotate|delegate|park, ...]}", "What follows a failed attempt: the first possible action; each list ends with park.") \
     SECTION("workflows", "[file, ...]", "Definitions of workflows.")
 /* clang-format on */

@@ -443,6 +443,43 @@ static void test_argv_has_the_mode_and_never_a_secret(void **state)
     }
 }
 
+/* I22: sessions are kept and gone on in where that is asked for, and what is no name is never an option. */
+static void test_i22_sessions_in_argv(void **state)
+{
+    static const char *const none[] = {NULL};
+    static const struct {
+        const char *program;
+        const char *option;
+        const char *not_kept; /* NULL: it has no such option */
+    } rows[] = {{"claude", "--resume", "--no-session-persistence"},
+                {"codex", "resume", "--ephemeral"},
+                {"gemini", "--resume", NULL}};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        for (int kept = 0; kept < 3; kept++) { /* not, kept, and gone on in */
+            struct agent_setup setup = {0};
+            const struct agent_request request = {.schema = "{}",
+                                                  .scratch = "/scratch",
+                                                  .keep_session = kept > 0,
+                                                  .session = kept == 2 ? "s-1" : NULL,
+                                                  .declared = declared,
+                                                  .declared_arg = none};
+            agent_find(rows[i].program)->setup(&request, &setup);
+            assert_int_equal(has(&setup.argv, rows[i].option, "s-1"), kept == 2);
+            assert_true(rows[i].not_kept == NULL ||
+                        has(&setup.argv, rows[i].not_kept, NULL) == (kept == 0));
+            assert_true(strcmp(rows[i].program, "codex") != 0 ||
+                        strcmp(setup.argv.list[setup.argv.count - 1], "-") == 0);
+            agent_setup_done(&setup);
+        }
+    }
+    assert_true(agent_session_valid("01a22ae5-e4b0-73c3-9506-6ce87f8a2776"));
+    assert_false(agent_session_valid("--dangerously-skip-permissions"));
+    assert_false(agent_session_valid("../other"));
+    assert_false(agent_session_valid("a b"));
+    assert_false(agent_session_valid(""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -455,6 +492,7 @@ int main(void)
         cmocka_unit_test(test_a_verdict_at_the_end_of_a_text),
         cmocka_unit_test(test_a_long_summary_is_cut),
         cmocka_unit_test(test_argv_has_the_mode_and_never_a_secret),
+        cmocka_unit_test(test_i22_sessions_in_argv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -358,6 +358,8 @@ static const struct trap mistakes[] = {
      "one of claude, codex, gemini"},
     {"services: {a: {roles: [owner], executor: {kind: agent, agent: claude, access: none}}}\n",
      "one of auto, read, write, full"},
+    {"services: {a: {roles: [owner], executor: {kind: agent, agent: claude, resume: true}}}\n",
+     "resume needs home"},
     {"services: {a: {roles: [owner], executor: {kind: callback, command: [x]}}}\n",
      "command is not for kind callback"},
     {"services: {a: {roles: [owner], executor: {kind: exec, command: [x], prompts: p}}}\n",

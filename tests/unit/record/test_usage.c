@@ -68,6 +68,14 @@ static void test_sums(void **state)
     one.cost_micros = JSON_INT_MAX;
     usage_add(&sum, &one);
     assert_int_equal(sum.cost_micros, JSON_INT_MAX);
+    one = sum;
+    sum.cost_micros = 7;
+    sum.output_tokens = 3;
+    usage_subtract(&one, &sum); /* what was not told stays so, and nothing falls below 0 */
+    assert_int_equal(one.cost_micros, JSON_INT_MAX - 7);
+    assert_int_equal(one.output_tokens, -1);
+    usage_subtract(&sum, &one);
+    assert_int_equal(sum.cost_micros, 0);
 }
 
 /* The longest that can be written fits where it is kept. */

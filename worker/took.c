@@ -1,0 +1,39 @@
+/*
+ * What the attempts of a turn took, for its next one: the budget that is left, and the session to go on in.
+ * In: worker/claim.c. Out: common/record/usage.h
+ */
+#include "worker/internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int64_t took_cost_left(const struct worker *w, const struct turn_record *record)
+{
+    const int64_t left = w->config->budget.max_cost_micros - turn_record_cost(record);
+    return left > 0 ? left : w->config->budget.max_cost_micros;
+}
+
+const char *took_session(const struct worker *w, const struct turn_record *record,
+                         struct usage *ret_usage)
+{
+    struct usage one;
+    *ret_usage = usage_none();
+    if (!w->service->executor.resume) {
+        return NULL;
+    }
+    for (size_t i = record->n_attempts; i > 0; i--) {
+        const struct attempt *attempt = &record->attempts[i - 1];
+        if (strcmp(attempt->service.s, w->service->name.s) != 0 ||
+            !usage_parse(attempt->usage, &one) || one.session[0] == '\0' ||
+            strcmp(one.agent, w->service->executor.agent) != 0) {
+            continue;
+        }
+        if (ret_usage->session[0] == '\0') {
+            snprintf(ret_usage->session, sizeof(ret_usage->session), "%s", one.session);
+        }
+        if (strcmp(one.session, ret_usage->session) == 0) {
+            usage_add(ret_usage, &one);
+        }
+    }
+    return ret_usage->session[0] != '\0' ? ret_usage->session : NULL;
+}
