@@ -29,7 +29,7 @@ def host(driver, cluster, tmp_path, monkeypatch):
 
 @pytest.mark.seconds(400)
 def test_e12_a_broker_of_three_is_killed_under_load(host, cluster):
-    """E12: each broker in turn is killed while turns come, end, fail and are passed on, and started again; a stop is one, too."""
+    """E12, B02: each broker in turn, coordinators among them, is killed while turns come, end, fail and are passed on, and started again; a stop is one, too."""
     host.plan(default=[{"sleep": 0.05}], tasks={
         **{f"t-{n}": [{"class": "unavailable"}, {"sleep": 0.2}] for n in range(0, 400, 7)},
         **{f"t-{n}": [{"sleep": 2}] for n in range(3, 400, 20)}})
