@@ -41,19 +41,20 @@ class Ground:
             raise Broken(f"{' '.join(words[:4])} …\n" + done.stdout.decode(errors="replace")[-2000:])
 
     def passes(self, test):
-        """Builds what a test needs, and runs it: PROGRAM TEST of tests/unit, or FILE TEST of tests/fleet, on the local log
-        if it does not say `kafka` behind them."""
+        """Builds what a test needs, and runs it: PROGRAM TEST of tests/unit or tests/conformance, or FILE TEST of tests/fleet,
+        on the local log if it does not say `kafka` behind them."""
         where, name, *log = test.split(" ")
-        unit = where.startswith("unit/")
-        program = os.path.basename(where)
-        self.call(["ninja", "-C", self.build, "-j", str(self.jobs), *([program] if unit else ["baton", "baton-guard"])])
-        return self.unit(program, name) if unit else self.fleet(where, name, *log)
+        fleet = where.startswith("fleet/")
+        self.call(["ninja", "-C", self.build, "-j", str(self.jobs), *(["baton", "baton-guard"] if fleet else [os.path.basename(where)])])
+        return self.fleet(where, name, *log) if fleet else self.program(where, name)
 
-    def unit(self, program, name):
+    def program(self, program, name):
         """One program runs until the named test has ended; a program that dies in it has failed, too."""
-        path = os.path.join(self.build, "unit", program)
-        process = subprocess.Popen(["stdbuf", "-oL", path], cwd=self.build, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, start_new_session=True)
+        path = os.path.join(self.build, program)
+        only = [name] if program.startswith("conformance/") else []
+        environment = {word: value for word, value in os.environ.items() if not word.startswith("BATON_")}
+        process = subprocess.Popen(["stdbuf", "-oL", path, *only], cwd=self.build, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, start_new_session=True, env=environment)
         late = subprocess.Popen(["sh", "-c", f"sleep {SECONDS}; kill -9 -{process.pid}"], start_new_session=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         found = {}

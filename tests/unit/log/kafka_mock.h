@@ -23,6 +23,7 @@
 
 enum mock_request {
     MOCK_produce = 0,
+    MOCK_list_offsets = 2,
     MOCK_offset_fetch = 9,
     MOCK_init_producer_id = 22,
     MOCK_add_partitions = 24,

@@ -213,6 +213,74 @@ static void test_old_generation_is_not_sent(void **state)
     mock_end(&mock);
 }
 
+/* From now on no broker says where partitions end, so nothing is seen to be shown to readers. */
+static void hide_ends(struct mock *mock)
+{
+    static rd_kafka_resp_err_t errors[20000]; /* they are asked for every half millisecond */
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        errors[i] = RD_KAFKA_RESP_ERR_UNKNOWN;
+    }
+    rd_kafka_mock_push_request_errors_array(mock->cluster, MOCK_list_offsets,
+                                            sizeof(errors) / sizeof(errors[0]), errors);
+}
+
+static void show_ends(struct mock *mock)
+{
+    rd_kafka_mock_clear_request_errors(mock->cluster, MOCK_list_offsets);
+}
+
+/* LOG.md: a commit is none before readers see it; the same call finds out when they do. */
+static void test_a_commit_is_none_before_it_is_seen(void **state)
+{
+    struct mock mock;
+    (void)state;
+    begin(&mock);
+    hide_ends(&mock);
+    assert_int_equal(commit(&mock, 1000).verdict, LOG_VERDICT_unknown);
+    show_ends(&mock);
+    assert_int_equal(commit(&mock, 10000).verdict, LOG_VERDICT_committed);
+    assert_int_equal(commit(&mock, 10000).verdict, LOG_VERDICT_committed);
+    mock_end(&mock);
+}
+
+/* LOG.md: nothing is begun before an abort is seen. */
+static void test_nothing_is_begun_before_an_abort_is_seen(void **state)
+{
+    struct mock mock;
+    struct baton_error err = {0};
+    struct log_commit_result result = {0};
+    (void)state;
+    begin(&mock);
+    rd_kafka_mock_push_request_errors(mock.cluster, MOCK_txn_offset_commit, 1,
+                                      RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS);
+    assert_int_equal(commit(&mock, 10000).verdict, LOG_VERDICT_aborted);
+    hide_ends(&mock);
+    const struct log_offset offset = {.input = 0, .partition = 0, .next = 1};
+    const struct log_txn txn = {.generation = mock.generation, .offsets = &offset, .n_offsets = 1};
+    assert_int_not_equal(log_commit(mock.member, &txn, 1000, &result, &err), BATON_OK);
+    show_ends(&mock);
+    assert_int_equal(commit(&mock, 10000).verdict, LOG_VERDICT_committed);
+    mock_end(&mock);
+}
+
+/* Rule 13, the driver's half: what names a partition that is not ours is not sent. */
+static void test_a_partition_of_another_is_not_sent(void **state)
+{
+    struct mock mock;
+    struct baton_error err = {0};
+    struct log_commit_result result = {0};
+    (void)state;
+    begin(&mock);
+    const struct log_offset offset = {.input = 0, .partition = 7, .next = 1};
+    const struct log_txn txn = {.generation = mock.generation, .offsets = &offset, .n_offsets = 1};
+    rd_kafka_mock_push_request_errors(mock.cluster, MOCK_add_offsets, 1,
+                                      RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH);
+    mock_check(log_commit(mock.member, &txn, 10000, &result, &err), &err);
+    assert_int_equal(result.verdict, LOG_VERDICT_lost);
+    assert_int_equal(commit(&mock, 10000).verdict, LOG_VERDICT_fenced);
+    mock_end(&mock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +288,9 @@ int main(void)
         cmocka_unit_test(test_away_in_a_transaction),
         cmocka_unit_test(test_B01_close_without_brokers),
         cmocka_unit_test(test_old_generation_is_not_sent),
+        cmocka_unit_test(test_a_partition_of_another_is_not_sent),
+        cmocka_unit_test(test_a_commit_is_none_before_it_is_seen),
+        cmocka_unit_test(test_nothing_is_begun_before_an_abort_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -347,6 +347,9 @@ static void test_ended_turns_by_age(void **state)
     OK(store_turns_ended(shelf->store, 0, (struct wall_ms){WHEN + 3}, ids, 4, &count, err));
     assert_int_equal(count, 1);
     assert_string_equal(ids[0].s, TURN_A);
+    /* what is open has no age */
+    OK(store_turns_ended(shelf->store, 0, (struct wall_ms){WHEN + 1000000}, ids, 4, &count, err));
+    assert_int_equal(count, 1);
 }
 
 static void test_notes_by_key_and_prefix(void **state)

@@ -262,25 +262,30 @@ static void test_rule_28_a_note_outlives_missing_outcomes(void **state)
     worker_stop(host, "w1");
 }
 
+static void send_pause(struct host *host, enum control_kind kind, int32_t partition)
+{
+    struct topic_name topic = host_topic(TOPIC_control);
+    struct control control = {.kind = kind};
+    struct buf value = BUF_INIT;
+    random_hex(control.id.s, 32);
+    control.at = wall_now();
+    control_encode(&control, &value);
+    struct log_record record = {.topic = topic.s,
+                                .partition = partition,
+                                .key = "~pause",
+                                .key_len = 6,
+                                .value = value.data,
+                                .value_len = value.len};
+    OK(log_publish(host->publisher, &record, 1, 5000, err));
+    buf_done(&value);
+}
+
 static void test_pause_holds_handoffs_and_outlives_a_restart(void **state)
 {
     struct host *host = *state;
-    struct topic_name topic = host_topic(TOPIC_control);
     for (int round = 0; round < 2; round++) {
         for (int32_t p = 0; p < 2; p++) {
-            struct control control = {.kind = round == 0 ? CONTROL_pause : CONTROL_resume};
-            struct buf value = BUF_INIT;
-            random_hex(control.id.s, 32);
-            control.at = wall_now();
-            control_encode(&control, &value);
-            struct log_record record = {.topic = topic.s,
-                                        .partition = p,
-                                        .key = "~pause",
-                                        .key_len = 6,
-                                        .value = value.data,
-                                        .value_len = value.len};
-            OK(log_publish(host->publisher, &record, 1, 5000, err));
-            buf_done(&value);
+            send_pause(host, round == 0 ? CONTROL_pause : CONTROL_resume, p);
         }
         if (round == 0) {
             worker_start(host, "w1");
@@ -397,46 +402,89 @@ static void test_a_closed_pipe_is_a_clean_stop(void **state)
     wait_for(host, id.s, TURN_completed, 1);
 }
 
+/* What the turn logs hold of `old` is as many days older than it was, of all others so many. */
+static void age(struct host *host, const char *old, int days, int days_of_others)
+{
+    const int64_t day = 24LL * 3600 * 1000;
+    sqlite3 *handle = NULL;
+    char path[160];
+    char *change = NULL;
+    snprintf(path, sizeof(path), "%s/log.db", host->dir);
+    assert_int_equal(sqlite3_open(path, &handle), SQLITE_OK);
+    assert_true(asprintf(&change,
+                         "UPDATE record SET at = at - CASE CAST(key AS TEXT) WHEN '%s' THEN %lld "
+                         "ELSE %lld END WHERE compact IS NOT NULL",
+                         old, (long long)(days * day), (long long)(days_of_others * day)) > 0);
+    assert_int_equal(sqlite3_exec(handle, change, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(handle);
+    free(change);
+}
+
+static bool in_log(struct host *host, const char *id)
+{
+    struct turn_record record;
+    const bool there = turn_in_log(host, id, &record);
+    turn_record_done(&record);
+    return there;
+}
+
+static void wait_forgotten(struct host *host, const char *id)
+{
+    for (int64_t end = mono_now().v + WAIT_MS; in_log(host, id); usleep(20000)) {
+        assert_true(mono_now().v < end);
+    }
+}
+
 /* Rule 30: what dates an end is the log, whatever the record says of itself. */
 static void test_rule_30_a_closed_turn_leaves_by_the_dates_of_the_log(void **state)
 {
     struct host *host = *state;
-    sqlite3 *handle = NULL;
-    struct turn_record record;
-    char path[160];
-    char *change = NULL;
-    bool there = true;
     worker_start(host, "w1");
     struct turn_id old = send_turn(host, ROLE_reviewer, "approve");
     struct turn_id recent = send_turn(host, ROLE_reviewer, "approve");
     wait_for(host, old.s, TURN_completed, 1);
     wait_for(host, recent.s, TURN_completed, 1);
     worker_stop(host, "w1");
-
-    const int64_t days = 24LL * 3600 * 1000;
-    snprintf(path, sizeof(path), "%s/log.db", host->dir);
-    assert_int_equal(sqlite3_open(path, &handle), SQLITE_OK);
-    assert_true(asprintf(&change,
-                         "UPDATE record SET at = at - CASE CAST(key AS TEXT) WHEN '%s' THEN %lld "
-                         "ELSE %lld END WHERE compact IS NOT NULL",
-                         old.s, (long long)(14 * days), (long long)(13 * days)) > 0);
-    assert_int_equal(sqlite3_exec(handle, change, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(handle);
-    free(change);
+    age(host, old.s, 14, 13);
 
     host->unchecked = true;   /* it was called, and nothing knows it */
     worker_start(host, "w2"); /* its store is empty: it has the dates from the log */
-    for (int64_t end = mono_now().v + WAIT_MS; there && mono_now().v < end; usleep(20000)) {
-        there = turn_in_log(host, old.s, &record);
-        turn_record_done(&record);
-    }
-    assert_false(there);
-    assert_true(turn_in_log(host, recent.s, &record));
-    turn_record_done(&record);
+    wait_forgotten(host, old.s);
+    assert_true(in_log(host, recent.s));
     struct turn_id last = send_turn(host, ROLE_reviewer, "approve");
     wait_for(host, last.s, TURN_completed, 1);
     worker_stop(host, "w2");
     assert_string_equal(store_text(host, "w2", "SELECT count(*) FROM turn"), "2");
+}
+
+/* Rule 30: while a handoff waits in its partition it stays, however old; copies of its own may lie
+ * there. */
+static void test_rule_30_a_closed_turn_stays_before_its_handoffs_are_read(void **state)
+{
+    struct host *host = *state;
+    struct sending sending = {.role = ROLE_reviewer, .plan = "approve", .partition = 1};
+    worker_start(host, "w1");
+    struct turn_id stays = send_turn_as(host, &sending);
+    sending.partition = 2;
+    struct turn_id leaves = send_turn_as(host, &sending);
+    wait_for(host, stays.s, TURN_completed, 1);
+    wait_for(host, leaves.s, TURN_completed, 1);
+    send_pause(host, CONTROL_pause, 0);
+    wait_stored(host, "w1", "SELECT count(*) FROM note WHERE key = '~pause'", "1");
+    worker_stop(host, "w1");
+    sending.partition = 1;
+    (void)send_turn_as(host, &sending);
+    age(host, stays.s, 20, 20);
+
+    host->unchecked = true;
+    worker_start(host, "w2");
+    wait_forgotten(host, leaves.s); /* in the same round, if both may be */
+    assert_true(in_log(host, stays.s));
+    worker_stop(host, "w2");
+    send_pause(host, CONTROL_resume, 0);
+    worker_start(host, "w2");
+    wait_forgotten(host, stays.s);
+    worker_stop(host, "w2");
 }
 
 int main(void)
@@ -462,6 +510,7 @@ int main(void)
         HOST_TEST(test_i11_a_stop_counts_in_no_budget),
         HOST_TEST(test_a_closed_pipe_is_a_clean_stop),
         HOST_TEST(test_rule_30_a_closed_turn_leaves_by_the_dates_of_the_log),
+        HOST_TEST(test_rule_30_a_closed_turn_stays_before_its_handoffs_are_read),
     };
     return cmocka_run_group_tests_name("worker: a turn's life", tests, NULL, NULL);
 }
