@@ -34,8 +34,8 @@ def words():
     parser.add_argument("--seconds", type=int, default=90, help="how long faults go on (default: 90)")
     parser.add_argument("--turns", type=int, help="how many are published meanwhile (default: six a second)")
     parser.add_argument("--seed", type=int, help="repeats the plan of turns and faults (default: a new one, which is printed)")
-    parser.add_argument("--at-once", action="store_true", help="let workers fail, too, while the broker is down and just after: then an "
-                        "attempt's number can run twice (common/log/LOG.md, \"Not covered\")")
+    parser.add_argument("--apart", action="store_true", help="the milder form: while the broker is down, and just after, workers and "
+                        "network are let alone")
     parser.add_argument("--keep", metavar="DIR", help="work in this folder, new or empty, and leave everything there")
     asked = parser.parse_args()
     if asked.seconds < 5 or (asked.turns is not None and asked.turns < 1):
@@ -78,8 +78,8 @@ def main():
     signal.signal(signal.SIGTERM, interrupted)
     signal.signal(signal.SIGINT, interrupted)  # a shell's background hands down an ignored one
     drawn = Plan(asked.log, asked.seconds, asked.turns or 6 * asked.seconds, asked.seed if asked.seed is not None else secrets.randbelow(10 ** 9),
-                 asked.at_once)
-    again = (f" --turns {asked.turns}" if asked.turns else "") + (" --at-once" if asked.at_once else "")
+                 asked.apart)
+    again = (f" --turns {asked.turns}" if asked.turns else "") + (" --apart" if asked.apart else "")
     print(f"seed {drawn.seed}: tests/chaos --log {asked.log} --seconds {asked.seconds}{again} --seed {drawn.seed}", flush=True)
     folder = os.path.abspath(asked.keep) if asked.keep else tempfile.mkdtemp(prefix="baton-chaos-")
     os.makedirs(folder, mode=0o700, exist_ok=True)

@@ -54,8 +54,8 @@ class Pack:
 class Plan:
     """turns: what is published; workers, broker, network, operators: lists of events, each by its time."""
 
-    def __init__(self, log, seconds, turns, seed, at_once=False):
-        self.log, self.seconds, self.seed, self.at_once = log, seconds, seed, at_once
+    def __init__(self, log, seconds, turns, seed, apart=False):
+        self.log, self.seconds, self.seed, self.apart = log, seconds, seed, apart
         chance = random.Random(seed)
         self.failures, self.mischief, self.points = Pack(chance, FAILURES), Pack(chance, MISCHIEF), Pack(chance, points())
         times = sorted(chance.uniform(0, seconds) for _ in range(turns))

@@ -23,7 +23,8 @@ from chaos.tail import CallsTail, topics_tail
 
 TICK = 0.05
 STILL = 60  # seconds without a new record, after which nothing more is waited for
-AFTER = 5  # seconds after the broker's return in which it is let alone
+HIDDEN = 10  # seconds in which a transaction that was begun meanwhile ends, by far
+AFTER = 5  # apart: seconds after the broker's return in which workers are let alone
 CALM = 8  # the least time between two faults of the broker; longer where it is slow to come back
 
 
@@ -135,9 +136,9 @@ class Run:
         self.broker_away, self.apart_until = None, self.now + AFTER
 
     def apart(self):
-        """Is the broker down, or has it just come back? Then nothing else happens, unless it is asked for: what a
-        worker was told last can be undone while it is replaced (common/log/LOG.md, "Not covered")."""
-        return not self.plan.at_once and self.now < self.apart_until
+        """Is the broker down, or has it just come back, and is nothing else to happen then? What a worker was told last
+        can be undone while it is replaced (common/log/LOG.md, "Not covered")."""
+        return self.plan.apart and self.now < self.apart_until
 
     def suffer_network(self, event):
         if self.mending.is_set() or self.apart():
@@ -295,7 +296,7 @@ class Run:
             if not self.threads[0].is_alive() and not self.account.open() and not self.behind():
                 break
             time.sleep(0.2)
-        for topic, number, read, end in self.behind() or []:
+        for topic, number, read, end in self.hidden():
             self.troubles.append(f"{topic}/{number} can be read to {read}, and ends at {end}: a transaction lies unfinished")
         self.tell("rest")
         self.troubles += self.field.stop_workers()
@@ -310,6 +311,13 @@ class Run:
         except Broken as error:
             self.tell("not read", error)
             return [("the broker", 0, 0, str(error))]
+
+    def hidden(self):
+        """What readers are not given: not what was written after the last look, so that is looked at again for a while."""
+        until = time.monotonic() + HIDDEN * SLOW
+        while (found := self.behind()) and time.monotonic() < until:
+            self.look()
+        return found
 
     def dump(self, folder):
         """What the topics hold, for looking at afterwards."""
