@@ -71,6 +71,61 @@ static void blocked_json(struct jsonw *w, const struct service_view *view)
     jsonw_end(w);
 }
 
+/* What a worker's note says of a profile now; NULL: it may be tried. */
+static const struct rest_profile *rest_of(const struct rest_note *note, const char *profile)
+{
+    const struct wall_ms now = wall_now();
+    for (size_t i = 0; i < note->count; i++) {
+        if (strcmp(note->profiles[i].name.s, profile) == 0 && note->profiles[i].until.v > now.v) {
+            return &note->profiles[i];
+        }
+    }
+    return NULL;
+}
+
+/* Each credential profile, and at which workers it rests. */
+static void profiles_json(struct jsonw *w, const struct service_view *view)
+{
+    jsonw_key(w, "profiles");
+    jsonw_begin_array(w);
+    for (size_t i = 0; i < view->service->n_profiles; i++) {
+        const char *name = view->service->profiles[i].name.s;
+        jsonw_begin_object(w);
+        jsonw_key_text(w, "profile", name);
+        jsonw_key(w, "rests");
+        jsonw_begin_array(w);
+        for (size_t k = 0; k < view->n_rests; k++) {
+            const struct rest_profile *rest = rest_of(&view->rests[k], name);
+            if (rest != NULL) {
+                jsonw_begin_object(w);
+                jsonw_key_text(w, "worker", view->rests[k].worker.s);
+                jsonw_key_text(w, "class", failure_word(rest->class));
+                jsonw_key_text(w, "since", wall_text(rest->since).s);
+                jsonw_key_text(w, "next_try", wall_text(rest->until).s);
+                jsonw_end(w);
+            }
+        }
+        jsonw_end(w);
+        jsonw_end(w);
+    }
+    jsonw_end(w);
+}
+
+static void rests_text(const struct service_view *view, struct buf *out)
+{
+    for (size_t i = 0; i < view->service->n_profiles; i++) {
+        const char *name = view->service->profiles[i].name.s;
+        for (size_t k = 0; k < view->n_rests; k++) {
+            const struct rest_profile *rest = rest_of(&view->rests[k], name);
+            if (rest != NULL) {
+                buf_printf(out, "%sprofile %s of %s rests until %s (%s)", out->len > 0 ? ", " : "",
+                           name, view->rests[k].worker.s, command_time(rest->until).s,
+                           failure_word(rest->class));
+            }
+        }
+    }
+}
+
 /* lacks: what of it could not be read, and so is empty here; BATON_OK: nothing. */
 static void view_json(const struct service_view *view, const struct baton_error *lacks,
                       struct buf *out)
@@ -104,6 +159,7 @@ static void view_json(const struct service_view *view, const struct baton_error 
     jsonw_key_bool(&w, "paused", view->paused > 0);
     circuits_json(&w, view);
     blocked_json(&w, view);
+    profiles_json(&w, view);
     jsonw_key_int(&w, "lag", view->lag);
     jsonw_key(&w, "oldest_ms");
     if (view->oldest_ms >= 0) {
@@ -162,6 +218,7 @@ static void view_row(struct table *table, const struct service_view *view,
             buf_printf(&text, " (%s)", baton_code_word(note->targets[k].code));
         }
     }
+    rests_text(view, &text);
     if (lacks->code != BATON_OK) {
         buf_add_text(&text, text.len > 0 ? ", " : "");
         text_add(&text, lacks->text, strlen(lacks->text), 0);
@@ -271,7 +328,10 @@ static int run_list(struct command *cmd)
     "at a fallback, and the worker tries by itself when it is back. A worker that cannot write "   \
     "to a "                                                                                        \
     "topic says which and why: its turns wait, and go on by themselves when that is mended. A "    \
-    "service "                                                                                     \
+    "credential profile that its provider has refused rests until the time that is shown: other "  \
+    "turns take another one, or go on elsewhere; a success, a changed secret and a restart of "    \
+    "the "                                                                                         \
+    "worker end it. A service "                                                                    \
     "whose own topic is missing, or closed to you, says so, and shows what can be seen of it."
 
 static const struct baton_command cmd_list = {

@@ -119,6 +119,27 @@ static bool add_blocked(struct service_view *view, const struct log_record *reco
     return true;
 }
 
+/* One entry for each worker, as above. */
+static bool add_rest(struct service_view *view, const struct log_record *record)
+{
+    struct rest_note note;
+    if (!rest_note_parse(record->value, record->value_len, &note)) {
+        return true;
+    }
+    for (size_t i = 0; i < view->n_rests; i++) {
+        if (strcmp(view->rests[i].boot.s, note.boot.s) == 0) {
+            return true;
+        }
+    }
+    struct rest_note *more = realloc(view->rests, (view->n_rests + 1) * sizeof(*view->rests));
+    if (more == NULL) {
+        return false;
+    }
+    view->rests = more;
+    view->rests[view->n_rests++] = note;
+    return true;
+}
+
 struct count {
     struct service_view *view;
     int32_t partition;
@@ -140,6 +161,10 @@ static bool count_turn(void *arg, const struct log_record *record)
     }
     if (blocked_note_is_key(record->key, record->key_len)) {
         count->no_memory = !add_blocked(view, record);
+        return !count->no_memory;
+    }
+    if (rest_note_is_key(record->key, record->key_len)) {
+        count->no_memory = !add_rest(view, record);
         return !count->no_memory;
     }
     if (record->key == NULL || !hex_valid(record->key, record->key_len, 32)) {
@@ -192,6 +217,7 @@ void service_view_done(struct service_view *view)
     free(view->workers);
     free(view->circuits);
     free(view->blocked);
+    free(view->rests);
     memset(view, 0, sizeof(*view));
 }
 

@@ -11,6 +11,7 @@
 #include "common/log/log.h"
 #include "common/record/blocked_note.h"
 #include "common/record/circuit_note.h"
+#include "common/record/rest_note.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,6 +37,8 @@ struct service_view {
     size_t n_circuits;
     struct blocked_note *blocked; /* one of each worker; freed by service_view_done */
     size_t n_blocked;
+    struct rest_note *rests; /* one of each worker; freed by service_view_done */
+    size_t n_rests;
 };
 
 /* with_turns: reads the turn logs, too, which takes a moment for each 100,000 turns. */

@@ -245,6 +245,13 @@ void rest_over(struct worker *w, size_t profile);
 /* Which profiles rest (bits). *ret_rest is set if all of them do. */
 unsigned rest_look(const struct worker *w, struct all_rest *ret_rest);
 
+/* ---- rest_note.c: the same, shown by a note ---- */
+
+/* Reads a partition's note after a restore, and after a fold. */
+baton_code rest_restore(struct worker *w, int32_t partition, struct baton_error *err);
+/* Writes the notes of those partitions that tell something else. */
+void rest_tell(struct worker *w);
+
 /* ---- took.c: what the attempts of a turn took, for its next one ---- */
 
 /* What is left of the turn's budget of costs; all of it where an operator has it tried beyond. 0: no
@@ -421,6 +428,8 @@ struct rest {
     struct mono_ms until; /* 0: it does not rest */
     enum failure class;
     bool named; /* the provider named that time */
+    struct wall_ms since;
+    struct wall_ms until_wall; /* the same as until, for people */
 };
 
 /* An end that has arrived and is not in the store yet. */
@@ -456,7 +465,8 @@ struct worker {
     struct mono_ms trust_seen;  /* when it was looked at last: a revocation needs no other sign */
     struct executor_env **envs; /* one for each profile */
     struct mono_ms envs_read;
-    struct rest rests[LIMIT_PROFILES]; /* of the profiles; a restart tries again */
+    struct rest rests[LIMIT_PROFILES];      /* of the profiles; a restart tries again */
+    uint64_t rest_told[LOG_PARTITIONS_MAX]; /* what the notes of rest_note.c say; 0: none */
     struct circuit circuit;
     struct circuit_told circuit_told[LOG_PARTITIONS_MAX];
     uint64_t blocked_told[LOG_PARTITIONS_MAX]; /* what the notes of blocked.c say; 0: none */

@@ -280,7 +280,8 @@ baton_code operate_restore(struct worker *w, int32_t partition, struct baton_err
         rc = restore_dues(w, partition, paused, err);
     }
     rc = rc == BATON_OK ? circuit_restore(w, partition, err) : rc;
-    return rc == BATON_OK ? blocked_restore(w, partition, err) : rc;
+    rc = rc == BATON_OK ? blocked_restore(w, partition, err) : rc;
+    return rc == BATON_OK ? rest_restore(w, partition, err) : rc;
 }
 
 /* ---- report: how an attempt that another worker holds has ended ---- */

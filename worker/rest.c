@@ -60,7 +60,8 @@ void rest_note(struct worker *w, const char *profile, bool failed, enum failure 
     }
     const int64_t ms = rest_ms_of(w->config, class, retry_after_ms, &named);
     if (ms > 0) {
-        w->rests[at] = (struct rest){{mono_now().v + ms}, class, named};
+        const struct wall_ms since = wall_now();
+        w->rests[at] = (struct rest){{mono_now().v + ms}, class, named, since, {since.v + ms}};
         diag_line(DIAG_warn, "profile.rests", D_TEXT("service", w->service->name.s),
                   D_TEXT("profile", profile), D_TEXT("class", failure_word(class)),
                   D_INT("ms", ms));

@@ -319,6 +319,7 @@ baton_code round_tick(struct worker *w, struct baton_error *err)
         return rc;
     }
     blocked_tell(w, true);
+    rest_tell(w);
     size_t parallel = (size_t)w->service->parallel;
     size_t capacity = w->stopping || w->lives.running >= parallel ? 0 : parallel - w->lives.running;
     const size_t claims = circuit_room(w, capacity, false);

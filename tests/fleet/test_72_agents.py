@@ -104,6 +104,39 @@ def test_r33_a_second_profile_works(fresh):
     assert [one["profile"] for one in shown["attempts"]] == ["team", "backup"] and shown["verdict"] == "done"
 
 
+def test_services_show_which_profile_rests(fresh):
+    """A profile that was refused rests: `services` says where, why and until when; what was mended is tried, and the note goes."""
+    claude = agents.service(fresh, "claude", "claude", profiles=[
+        {"name": name, "env": {"FAKE_KEY": {"file": agents.secret(fresh, "key-" + name, value)}}} for name, value in (("team", "bad-one"), ("backup", "good-one"))])
+    host = pair(fresh, claude)
+    host.plan(services={"claude": [{"keys": {"bad-one": {"fixture": "401"}, "good-one": {}}}]})
+
+    def profiles(resting):
+        """Waits until so many rest: a broker may be slow to tell of a group."""
+        def look():
+            shown = [one for one in host.run("services", "--json").objects if one.get("service") == "claude"]
+            found = {one["profile"]: one["rests"] for one in shown[0]["profiles"]} if shown else {}
+            return found if sorted(name for name in found if found[name]) == resting and len(found) == 2 else None
+        return wait_until(look, 40, f"{resting} to be shown as resting")
+
+    worker = host.worker("claude", "w1")
+    profiles([])
+    host.ends(host.published("claude", "owner", "t-1"), "completed")
+    rest, = profiles(["team"])["team"]
+    assert (rest["worker"], rest["class"]) == ("w1", "auth") and rest["since"] < rest["next_try"]
+    text = wait_until(lambda: host.run("services").out, 40, "services to answer")
+    assert re.search(r"profile team of w1 rests until .*\(auth\)", text), text
+    host.ends(host.published("claude", "owner", "t-2"), "completed")
+    assert [call["attempt"] for call in host.calls(task="t-2")] == [1], "the next turn begins with the other one"
+    # A person mends it: the next start tries it, and nothing rests.
+    worker.stop()
+    agents.secret(host, "key-team", "good-one")
+    host.worker("claude", "w1")
+    host.ends(host.published("claude", "owner", "t-3"), "completed")
+    profiles([])
+    assert host.show(host.published("claude", "owner", "t-3"))["attempts"][0]["profile"] == "team"
+
+
 CLASSES = {  # what each recorded end is, and what its retry waits for
     "claude": {"400": "bad_request", "401": "auth", "403": "access_denied", "429": "rate_limited", "500": "unavailable",
                "overloaded": "overloaded", "die": "unavailable", "junk": "unavailable", "prose": "no_verdict"},

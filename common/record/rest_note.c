@@ -1,0 +1,101 @@
+/* Writes and reads the note about profiles that rest. See rest_note.h for who calls it. */
+#include "common/record/rest_note.h"
+
+#include "common/base/jsonw.h"
+#include "common/base/word.h"
+#include "common/record/json.h"
+
+#include <string.h>
+
+#define NOTE_BYTES_MAX 8192
+
+bool rest_note_is_key(const void *key, size_t key_len)
+{
+    return word_is(REST_NOTE_KEY, key, key_len);
+}
+
+void rest_note_encode(const struct rest_note *note, struct buf *value)
+{
+    struct jsonw w = jsonw_to(value);
+    jsonw_begin_object(&w);
+    jsonw_key_int(&w, "version", 1);
+    jsonw_key_text(&w, "worker", note->worker.s);
+    jsonw_key_text(&w, "boot", note->boot.s);
+    jsonw_key(&w, "profiles");
+    jsonw_begin_array(&w);
+    for (size_t i = 0; i < note->count; i++) {
+        const struct rest_profile *profile = &note->profiles[i];
+        jsonw_begin_object(&w);
+        jsonw_key_text(&w, "name", profile->name.s);
+        jsonw_key_text(&w, "class", failure_word(profile->class));
+        jsonw_key_text(&w, "since", wall_text(profile->since).s);
+        jsonw_key_text(&w, "until", wall_text(profile->until).s);
+        jsonw_end(&w);
+    }
+    jsonw_end(&w);
+    jsonw_end(&w);
+}
+
+static bool read_profile(const struct json_value *value, struct rest_profile *ret_profile)
+{
+    struct rest_profile profile;
+    size_t n;
+    if (json_kind(value) != JSON_object) {
+        return false;
+    }
+    const char *text = json_member_text(value, "name", &n);
+    bool read = plain_id_valid(text, n);
+    profile.name = plain_id_of(read ? text : "");
+    text = json_member_text(value, "class", &n);
+    read = read && failure_parse(text, n, &profile.class);
+    text = json_member_text(value, "since", &n);
+    read = read && wall_parse(text, n, &profile.since);
+    text = json_member_text(value, "until", &n);
+    read = read && wall_parse(text, n, &profile.until);
+    if (read) {
+        *ret_profile = profile;
+    }
+    return read;
+}
+
+static bool read_note(const struct json_value *root, struct rest_note *note)
+{
+    size_t n;
+    if (json_kind(root) != JSON_object) {
+        return false;
+    }
+    const char *text = json_member_text(root, "worker", &n);
+    if (!plain_id_valid(text, n)) {
+        return false;
+    }
+    note->worker = plain_id_of(text);
+    text = json_member_text(root, "boot", &n);
+    if (!hex_valid(text, n, sizeof(note->boot.s) - 1)) {
+        return false;
+    }
+    memcpy(note->boot.s, text, n + 1);
+    const struct json_value *list = json_member(root, "profiles");
+    if (list == NULL || json_kind(list) != JSON_array || json_count(list) > LIMIT_PROFILES) {
+        return false;
+    }
+    for (const struct json_value *at = json_first(list); at != NULL; at = json_next(at)) {
+        if (!read_profile(at, &note->profiles[note->count])) {
+            return false;
+        }
+        note->count++;
+    }
+    return true;
+}
+
+bool rest_note_parse(const void *bytes, size_t len, struct rest_note *ret_note)
+{
+    struct rest_note note = {.count = 0};
+    struct json_doc *doc = NULL;
+    bool read = false;
+    if (bytes != NULL && json_parse(bytes, len, NOTE_BYTES_MAX, 4, &doc, NULL) == BATON_OK) {
+        read = read_note(json_root(doc), &note);
+        json_free(doc);
+    }
+    *ret_note = read ? note : (struct rest_note){.count = 0};
+    return read;
+}
