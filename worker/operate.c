@@ -32,13 +32,19 @@ void operate_answer(struct worker *w, const struct control *control,
     tell_answer(w, record, control->turn_id.s, control->id.s, control_word(control->kind), code);
 }
 
-static void reject(struct worker *w, const struct engine_event *event, baton_code code,
+/* False, and nothing is decided: its dead letter or its answer cannot be written now. */
+static bool reject(struct worker *w, const struct engine_event *event, baton_code code,
                    const char *note)
 {
-    dead_letter_rejected(w, event->record, code, note);
-    if (event->receipt->control != NULL) {
-        operate_answer(w, event->receipt->control, NULL, code);
+    const struct control *control = event->receipt->control;
+    if (!can_bury(w) || (control != NULL && !can_tell(w))) {
+        return false;
     }
+    dead_letter_rejected(w, event->record, code, note);
+    if (control != NULL) {
+        operate_answer(w, control, NULL, code);
+    }
+    return true;
 }
 
 /* ---- cancel ---- */
@@ -190,21 +196,24 @@ static void cancel(struct worker *w, const struct engine_event *event,
     decision->settled_boot = boot;
 }
 
-static void on_cancel(struct worker *w, const struct engine_event *event,
+/* False: as of reject. */
+static bool on_cancel(struct worker *w, const struct engine_event *event,
                       struct turn_record *take_record)
 {
     const struct control *control = event->receipt->control;
+    bool taken = true;
     if (!may_cancel(w, event->receipt->signer, take_record)) {
-        reject(w, event, BATON_E_not_permitted, "its signer may not cancel this turn");
+        taken = reject(w, event, BATON_E_not_permitted, "its signer may not cancel this turn");
     } else if (turn_state_open(take_record->state)) {
         cancel(w, event, take_record);
-        return;
+        return true;
     } else if (take_record->state == TURN_delegated) {
         operate_answer(w, control, take_record, forward(w, event, take_record));
     } else {
         operate_answer(w, control, take_record, BATON_E_turn_closed);
     }
     turn_record_done(take_record);
+    return taken;
 }
 
 /* ---- pause, resume ---- */
@@ -347,7 +356,8 @@ static struct recorded_end end_of_report(const struct control *control,
     return end;
 }
 
-static void on_report(struct worker *w, const struct engine_event *event,
+/* False, and nothing is decided: what follows from the end cannot be written now. */
+static bool on_report(struct worker *w, const struct engine_event *event,
                       struct turn_record *take_record)
 {
     const struct control *control = event->receipt->control;
@@ -356,15 +366,15 @@ static void on_report(struct worker *w, const struct engine_event *event,
         diag_line(DIAG_debug, "report.stale", D_TURN(take_record),
                   D_INT("reported", control->attempt));
         keep_late(w, event, take_record);
-        return;
+        return true;
     }
     const struct recorded_end end = end_of_report(control, take_record, event->partition);
-    (void)settle_end(w, event->partition, take_record, &end);
+    return settle_end(w, event->partition, take_record, &end);
 }
 
 /* ---- the one entry ---- */
 
-static baton_code on_turn(struct worker *w, const struct engine_event *event,
+static baton_code on_turn(struct worker *w, const struct engine_event *event, bool *ret_taken,
                           struct baton_error *err)
 {
     const struct control *control = event->receipt->control;
@@ -394,13 +404,13 @@ static baton_code on_turn(struct worker *w, const struct engine_event *event,
     }
     switch (control->kind) {
     case CONTROL_cancel:
-        on_cancel(w, event, &record);
+        *ret_taken = on_cancel(w, event, &record);
         break;
     case CONTROL_replay:
         replay_decide(w, event, &record);
         break;
     case CONTROL_report:
-        on_report(w, event, &record);
+        *ret_taken = on_report(w, event, &record);
         break;
     case CONTROL_renew:
         foreign_renewed(w, control);
@@ -415,16 +425,34 @@ static baton_code on_turn(struct worker *w, const struct engine_event *event,
     return BATON_OK;
 }
 
+/* Is whoever sent it answered, whatever comes of it? */
+static bool is_answered(enum control_kind kind)
+{
+    return kind != CONTROL_renew && kind != CONTROL_report;
+}
+
+/*
+ * Not taken: it is given again. What needs only the turn log waits for no other topic; what is
+ * rejected waits for the dead-letter topic; what an operator asks waits for the outcomes, since a
+ * decision and its answer are one transaction (rule 11). What lies behind it waits, too: an offset
+ * cannot pass over it. The handoffs of the partition do not wait with it, though after a restore what
+ * was said comes first: a cancel ends what has begun meanwhile (rule 28), a replay and a report are of
+ * turns that were taken in before. A pause asks for nothing else than that they wait.
+ */
+static void leave(struct worker *w, const struct engine_event *event)
+{
+    const struct receipt *receipt = event->receipt;
+    if (receipt->code != BATON_OK || receipt->control->kind != CONTROL_pause) {
+        engine_heard(w->engine, event->partition);
+    }
+}
+
 baton_code operate_record(struct worker *w, const struct engine_event *event,
                           struct baton_error *err)
 {
     baton_code rc = BATON_OK;
-    const bool renewal = event->receipt->code == BATON_OK &&
-                         event->receipt->control->kind == CONTROL_renew; /* nobody is answered */
+    bool taken = true;
 
-    if (!renewal && (!can_tell(w) || !can_bury(w))) {
-        return BATON_OK; /* answers or rejections cannot be written now: given again */
-    }
     if (event->receipt->code == BATON_E_unknown_key) {
         (void)worker_reload_trust(w, true);
     }
@@ -433,11 +461,18 @@ baton_code operate_record(struct worker *w, const struct engine_event *event,
                           event->receipt->note);
     }
     if (event->receipt->code != BATON_OK) {
-        reject(w, event, event->receipt->code, event->receipt->note);
-        engine_take(w->engine);
+        if (reject(w, event, event->receipt->code, event->receipt->note)) {
+            engine_take(w->engine);
+        } else {
+            leave(w, event);
+        }
         return BATON_OK;
     }
     const struct control *control = event->receipt->control;
+    if (is_answered(control->kind) && !can_tell(w)) {
+        leave(w, event);
+        return BATON_OK;
+    }
     if (control->kind == CONTROL_pause || control->kind == CONTROL_resume) {
         for (size_t i = 0; i < w->batch.n_notes; i++) {
             if (w->batch.notes[i].partition == event->partition &&
@@ -449,11 +484,13 @@ baton_code operate_record(struct worker *w, const struct engine_event *event,
     } else if (decided(w, control->turn_id.s)) {
         return BATON_OK;
     } else {
-        rc = on_turn(w, event, err);
+        rc = on_turn(w, event, &taken, err);
     }
-    if (rc == BATON_OK) {
+    if (rc == BATON_OK && taken) {
         metric_add(METRIC_control_taken, 1);
         engine_take(w->engine);
+    } else if (rc == BATON_OK) {
+        leave(w, event);
     }
     return rc;
 }

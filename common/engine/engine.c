@@ -331,6 +331,12 @@ void engine_hold(struct engine *engine, int32_t partition, bool hold)
     engine->parts[partition].held = hold;
 }
 
+void engine_heard(struct engine *engine, int32_t partition)
+{
+    BATON_PRE(partition >= 0 && partition < LOG_PARTITIONS_MAX);
+    engine->parts[partition].heard = true;
+}
+
 void engine_again(struct engine *engine)
 {
     engine->work = true;

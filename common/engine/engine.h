@@ -113,6 +113,9 @@ void engine_restore_again(struct engine *engine, baton_code code, const struct b
 void engine_capacity(struct engine *engine, size_t records);
 /* A partition whose first input is not read (paused); control goes on. */
 void engine_hold(struct engine *engine, int32_t partition, bool hold);
+/* After a restore the handoffs of a partition wait for the end of its control topic. No longer: the
+ * record that is given now cannot be taken for as long as something is broken. */
+void engine_heard(struct engine *engine, int32_t partition);
 /* There is more to do: the next round comes without waiting. */
 void engine_again(struct engine *engine);
 /* Whoever wrote into wake_fd's pipe is gone: it is not looked at any more. */

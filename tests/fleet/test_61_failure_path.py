@@ -60,6 +60,12 @@ def forgotten(host, seconds=20):
                lambda: f"nothing to be blocked: {blocked(host)}, {findings(host)}\n{host.all_logs()}")
 
 
+def taken(host, control):
+    """Has the owner taken all of its control topic?"""
+    done = host.log.committed(f"{host.prefix}.worker.alpha", control)
+    return all(done.get(part, 0) >= end for part, (_, end) in host.log.ends(control).items())
+
+
 @pytest.mark.few_on_kafka("what", "outcome")
 @pytest.mark.parametrize("what", list(WRITTEN))
 def test_its_topic_is_missing(fresh, what):
@@ -149,13 +155,37 @@ def test_a_renewal_waits_for_no_other_topic(fresh):
     named(host, topic, "topic_missing")
     control = host.topic("control")
     host.log.append(proof.control(host.prefix, host.fleet, host.key("alpha"), "alpha", "renew", turn, attempt=1, boot=boot, seq=1))
-
-    def taken():
-        done = host.log.committed(f"{host.prefix}.worker.alpha", control)
-        return all(done.get(part, 0) >= end for part, (_, end) in host.log.ends(control).items())
-
-    wait_until(taken, 15, lambda: f"the renewal to be taken\n{host.all_logs()}")
+    wait_until(lambda: taken(host, control), 15, lambda: f"the renewal to be taken\n{host.all_logs()}")
     assert topic not in host.log.topics() and host.state(turn) == "running"
+
+
+def test_what_is_asked_waits_for_no_dead_letter(fresh):
+    """L-33, R-13: while dead letters cannot be written a cancel, a replay, a pause and a report are taken as ever; only what must be
+    buried waits."""
+    host = fresh.configure({"alpha": None})
+    topic, control = host.topic("dlq"), host.topic("control")
+    host.plan(tasks={"t-bad": [{"class": "bad_request"}], "t-parked": [{"class": "bad_request"}, {}], "t-hang": [{"hang": True}, {}]})
+    ready(host.worker("alpha", "w1"))
+    parked, hang = host.published("alpha", "owner", "t-parked"), host.published("alpha", "owner", "t-hang")
+    host.ends(parked, "parked")
+    host.called(1, turn=hang)
+    host.log.drop(topic)
+    wait_until(lambda: topic not in host.log.topics(), what="the topic to be gone")
+    bad = host.published("alpha", "owner", "t-bad")
+    named(host, topic, "topic_missing")
+    host.cancel(hang).ok()
+    host.ends(hang, "cancelled")
+    host.replay(parked).ok()
+    host.ends(parked, "completed")
+    host.run("services", "pause", "alpha", "--reason", "a look").ok()
+    host.run("services", "resume", "alpha").ok()
+    host.log.append(proof.control(host.prefix, host.fleet, host.key("alpha"), "alpha", "report", parked, attempt=1, boot="0" * 32,
+                                  result={"verdict": "proceed"}))
+    wait_until(lambda: taken(host, control), 20, lambda: f"the report to be taken\n{host.all_logs()}")
+    assert topic not in host.log.topics() and host.state(bad) == "running"
+    host.run("topics", "apply").ok()
+    host.ends(bad, "parked", 90)
+    assert len(host.calls(turn=bad)) == 1
 
 
 # ---- disks that fill up, a broker that is gone ----

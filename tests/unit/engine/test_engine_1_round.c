@@ -178,6 +178,30 @@ static void test_a_held_partition_is_not_read_and_control_goes_on(void **state)
     driven_close(&d);
 }
 
+/* What was said before a restore comes before what waits to be done, unless it cannot be taken. */
+static void test_what_is_said_comes_first_unless_it_cannot_be_taken(void **state)
+{
+    struct rig *rig = *state;
+    struct driven d;
+    rig_publish(rig, "in", 0, "a", "v");
+    rig_publish(rig, "in", 1, "b", "v");
+    rig_publish(rig, "ctl", 0, "x", "v");
+    driven_open(&d, rig, "w1");
+    d.leave_key = "x";
+    driven_until(&d, 'r', 1);
+    driven_finish(&d);
+    for (int i = 0; i < 10; i++) {
+        (void)driven_step(&d, 5);
+    }
+    assert_null(strchr(d.seen, 'a'));
+    engine_heard(d.engine, 0);
+    driven_until(&d, 'r', 2);
+    assert_non_null(strchr(d.seen, 'a'));
+    driven_finish(&d);
+    assert_true(rig_offset(rig, "ctl", 0) <= 0);
+    driven_close(&d);
+}
+
 static void test_stop_taking_leaves_what_nobody_took(void **state)
 {
     struct rig *rig = *state;
@@ -342,6 +366,7 @@ int main(void)
         RIG_TEST(test_rule_12_every_written_partition_has_its_offsets),
         RIG_TEST(test_capacity_bounds_a_round),
         RIG_TEST(test_a_held_partition_is_not_read_and_control_goes_on),
+        RIG_TEST(test_what_is_said_comes_first_unless_it_cannot_be_taken),
         RIG_TEST(test_stop_taking_leaves_what_nobody_took),
         RIG_TEST(test_drained_when_both_inputs_were_read_to_their_ends),
         RIG_TEST(test_an_end_is_committed_when_idle),
