@@ -27,8 +27,11 @@ static void ask_stop(struct worker *w)
         engine_stop_taking(w->engine);
         engine_again(w->engine);
     }
-    diag_line(DIAG_info, "worker.stopping", D_TEXT("worker", w->id.s),
-              D_INT("running", (int64_t)w->lives.running), D_INT("grace_ms", w->service->grace_ms));
+    /* Before the log was there it has no id yet, unless it was given one. */
+    const char *id = w->id.s[0] != '\0' ? w->id.s : w->options->id;
+    diag_line(DIAG_info, "worker.stopping", D_TEXT("service", w->service->name.s),
+              D_TEXT("worker", id), D_INT("running", (int64_t)w->lives.running),
+              D_INT("grace_ms", w->service->grace_ms));
 }
 
 void stop_read_wake(struct worker *w)

@@ -109,6 +109,8 @@ def test_b14_away_when_they_start(host, mine):
     waits_for(stopped, "worker.waits")
     stopped.process.send_signal(signal.SIGTERM)
     assert stopped.wait(15) == 0, "told to stop while it waited"
+    said, = stopped.events("worker.stopping")
+    assert (said["service"], said["worker"]) == ("beta", "w1"), "who it is, though it never had a store"
     assert worker.alive
     mine.again()
     turn = host.published(*words)
