@@ -99,7 +99,8 @@ def test_r14_r49_what_is_prepared_is_the_turns_role(fresh):
     """R-49, R-14: whoever executes it, and at whatever attempt, a claimed handoff is prepared for the role of its turn."""
     host = fresh.configure({"alpha": None, "beta": fresh.service(kind="child")},
                            roles={role: {"chain": ["alpha", "beta"], "read_only": role != "owner"} for role in ROLES})
-    host.plan(services={"alpha": [{"class": "no_verdict"}, {"class": "auth"}], "beta": [{"class": "no_verdict"}, {"class": "no_verdict"}, {"class": "no_verdict"}, {}]})
+    again = {"class": "no_verdict"}
+    host.plan(services={"alpha": [again, {"class": "auth"}], "beta": [again, again, again, {}]})
     turns = {host.published("alpha", role, f"t-{role}"): role for role in ROLES}
     host.drain("alpha")
     host.drain("beta")

@@ -1,6 +1,7 @@
 """A turn that its service cannot do goes on at the next one of its role's chain, as the same turn (R, I rows)."""
 import hashlib
 import json
+import os
 import random
 
 import pytest
@@ -156,6 +157,53 @@ def test_i23_each_class_ends_as_its_list_says(fresh, failure):
     tries = [call["service"] for call in host.calls(turn=turn)]
     again = 1 if failure in ("auth", "access_denied", "quota", "bad_request", "policy", "crash") else 2
     assert tries == (["alpha"] * again + ["beta"] * again + ["gamma"] if end == "gamma" else ["alpha"])
+
+
+@pytest.mark.parametrize("actions", [["retry", "park"], ["delegate", "park"]], ids="-".join)
+@pytest.mark.parametrize("failure", ["killed", "lost"])
+def test_i23_what_was_lost_ends_as_its_list_says(fresh, failure, actions):
+    """I23: a SIGKILL that was not ours, a worker that dies: at the budget of losses parked where it was, as the first list (the
+    default) says; elsewhere at once where a list says so."""
+    host = three(fresh, retry={"first": "10ms", "factor": 1, "max": "20ms", "jitter": 0, "each_service": 1, "max_wait": "15m"},
+                 budget={"losses": 3}, **({"on_failure": {failure: actions}} if "delegate" in actions else {}))
+    host.plan(services={"alpha": [{"signal": 9} if failure == "killed" else {"kill_worker": True}]})
+    turn, end = host.published("alpha", "reviewer", "t-1"), "delegated" if "delegate" in actions else "parked"
+    for _ in range(5):
+        worker = host.worker("alpha", "w1")
+        wait_until(lambda one=worker: not one.alive or host.state(turn) == end, what="the worker to die, or the end")
+        if worker.alive:
+            break
+    if end == "delegated":
+        host.drain("beta")
+        assert story(host.show(turn)) == [(1, "alpha", "delegated", failure), (2, "beta", "completed", None)]
+        return
+    shown = host.ends(turn, end)
+    assert story(shown) == [(no, "alpha", "failed", failure) for no in (1, 2, 3)], shown
+    assert (shown["role"], shown["losses"], shown["code"]) == ("reviewer", 3, "worker_killed") and not handoffs(host, turn, "beta")
+
+
+def test_i23_a_place_that_had_to_stay_as_it_is(fresh):
+    """I23: readonly_violated, from an executor with a verdict: parked at once, whatever the chain has."""
+    place = os.path.join(fresh.dir, "project")
+    os.mkdir(place)
+    host = three(fresh, {"alpha": fresh.service(place="project")}, roles={"reviewer": {"chain": ["alpha", "beta"], "read_only": True}})
+    host.plan(default=[{"child_writes": os.path.join(place, "file"), "after": 0, "sleep": 0.3}])
+    turn = host.published("alpha", "reviewer", "t-1")
+    host.drain("alpha")
+    shown = host.show(turn)
+    assert story(shown) == [(1, "alpha", "failed", "readonly_violated")] and (shown["state"], shown["verdict"]) == ("parked", None), shown
+    assert host.letter("readonly_violated")["turn_id"] == turn
+
+
+@pytest.mark.parametrize("failure", ["bad_request", "policy"])
+def test_i26_a_refused_request_goes_on_where_its_list_says_so(fresh, failure):
+    """I26: parked at once by default (above); a gateway's "terminal" 400 falls back once the configuration has it."""
+    host = three(fresh, on_failure={failure: ["delegate", "park"]})
+    host.plan(services={"alpha": [{"class": failure, "message": "400"}]}, default=[{}])
+    turn = host.published("alpha", "reviewer", "t-1")
+    host.drain("alpha")
+    host.drain("beta")
+    assert story(host.show(turn)) == [(1, "alpha", "delegated", failure), (2, "beta", "completed", None)]
 
 
 # ---- when the fallback cannot be had ----

@@ -370,18 +370,19 @@ def test_x17_a_forged_record_about_a_running_turn(host, watch):
     host.ends(members["turn_id"], "completed")
 
 
-def test_x18_a_role_that_is_not_served_parks_the_turn(fresh):
-    """X18, R-05, R-15: a proven turn that must not run here is parked with its role, and never executed."""
-    host = fresh.configure({"alpha": fresh.service(roles=["owner"])})
-    refused = host.publish("alpha", "reviewer", "t-0").refused("role_not_served", 7)
+@pytest.mark.parametrize("served, role", [("owner", "reviewer"), ("reviewer", "owner")])
+def test_x18_a_role_that_is_not_served_parks_the_turn(fresh, served, role):
+    """X18, R-05, R-15: in both directions: a proven turn that must not run here is parked with its role, and never executed."""
+    host = fresh.configure({"alpha": fresh.service(roles=[served])})
+    refused = host.publish("alpha", role, "t-0").refused("role_not_served", 7)
     assert "services.alpha.roles" in refused.out, "a publisher who knows better does not send it"
-    record = host.handoff(host.turn(role="reviewer"))
+    record = host.handoff(host.turn(role=role))
     host.log.append(record)
     turn = record.key.decode()
     host.drain()
     assert host.calls() == []
     shown = host.show(turn)
-    assert (shown["state"], shown["role"]) == ("parked", "reviewer")
+    assert (shown["state"], shown["role"]) == ("parked", role)
     assert any(letter["code"] == "role_not_served" and letter["turn_id"] == turn for letter in host.letters())
 
 
