@@ -121,8 +121,12 @@ static baton_code load_one(const char *folder, enum role role, char **ret_text,
         rc = rc == BATON_OK && text != NULL ? check_template(path, text, err) : rc;
     }
     if (rc == BATON_OK && text == NULL) {
-        text = strndup((const char *)shipped[role].text, shipped[role].len);
-        rc = text != NULL ? BATON_OK : baton_fail(err, BATON_E_no_memory, "no memory for a prompt");
+        text = malloc(shipped[role].len + 1);
+        if (text == NULL) {
+            return baton_fail(err, BATON_E_no_memory, "no memory for a prompt");
+        }
+        memcpy(text, shipped[role].text, shipped[role].len);
+        text[shipped[role].len] = '\0';
     }
     if (rc != BATON_OK) {
         free(text);
