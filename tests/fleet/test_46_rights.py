@@ -150,13 +150,27 @@ def test_x27_beta_gets_nothing_of_alpha(seen):
     with pytest.raises(Broken, match="(?i)authorization"):
         beta.append(record, partition=0)
     assert not host.log.records(host.topic("turns"))
-    with pytest.raises(Broken):
+    with pytest.raises(Broken, match="(?i)authorization"):
         beta.records(host.topic("handoff"))
     # Baton itself, as beta, in the place of alpha: the message names right, resource and principal.
     worker = host.worker("alpha", "w9", environment=seen.environment("beta"))
     assert worker.wait(30) == 4, worker.log
     assert "User:beta" in worker.log and "not_permitted" in worker.log, worker.log
     assert host.topic("turns") in worker.log, "what it may write to as somebody who passes turns it may look at"
+
+
+def test_x27_beta_neither_joins_alphas_group_nor_takes_its_transactional_id(seen):
+    """X27: even where beta may read and write every topic of alpha: the broker refuses the id, then the group, each named."""
+    host = seen.host
+    owned = [dict(one, principal="User:beta") for one in seen.rights if one["principal"] == "User:alpha"]
+    steps = (("topic", "transactional-id", "'Write'"), ("transactional-id", "group", "'Read'"))
+    host.published("alpha", "owner", "t-1")
+    for given, refused, operation in steps:
+        acls.give(host.brokers, [one for one in owned if one["resource"] == given])
+        worker = host.worker("alpha", "w9", environment=seen.environment("beta"))
+        assert worker.wait(30) == 4, worker.log
+        assert all(word in worker.log for word in ("User:beta", operation, refused.replace("-", " ") + " " + host.group())), worker.log
+    assert not host.calls() and not host.log.committed(host.group(), host.topic("handoff")) and not host.log.records(host.topic("turns"))
 
 
 @pytest.mark.parametrize("operation, resource", [("Read", "group"), ("Write", "transactional-id")])

@@ -240,7 +240,7 @@ class KafkaLog:
         return found
 
     def read(self, topic, count):
-        client, found, left = self.clients.reader, [], set(range(count))
+        client, found, left, said = self.clients.reader, [], set(range(count)), ""
         assignment = self.listed(topic, left)
         self.check(self.lib.rd_kafka_assign(client.rk, assignment), "assign")
         self.lib.rd_kafka_topic_partition_list_destroy(assignment)
@@ -256,10 +256,12 @@ class KafkaLog:
                             left.discard(message[0].partition)
                         elif message[0].err in (UNKNOWN_TOPIC, UNKNOWN_PARTITION):
                             left.clear()
+                        else:
+                            said = f": {self.lib.rd_kafka_err2str(message[0].err).decode()}"
                     finally:
                         self.lib.rd_kafka_message_destroy(message)
                 if time.monotonic() > deadline:
-                    raise Broken(f"{topic}: the end of partitions {sorted(left)} was not reached")
+                    raise Broken(f"{topic}: the end of partitions {sorted(left)} was not reached{said}")
         finally:
             self.lib.rd_kafka_assign(client.rk, None)
         return sorted(found, key=lambda one: (one.partition, one.offset))
