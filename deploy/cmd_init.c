@@ -15,9 +15,9 @@
 #include "common/record/keys.h"
 #include "common/record/trust.h"
 #include "deploy/embedded.h"
+#include "deploy/init_compose.h"
 #include "producer/identity.h"
 #include "topics/provision.h"
-#include "worker/agent/agent.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,8 +27,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define NAMELESS "operator" /* where the login name is no id */
 
 /* What was done: printed at the end, or as JSON. */
 struct init {
@@ -141,108 +139,6 @@ static baton_code make_file(struct init *init, const char *name, const void *byt
     } else if (there) {
         note(&init->kept, name);
     }
-    return rc;
-}
-
-/* ---- the configuration ---- */
-
-/* Appends text with each place of the mark replaced; it has one at least. */
-static void fill(struct buf *out, const char *text, size_t len, const char *mark, const char *with,
-                 size_t with_len)
-{
-    const char *end = text + len;
-    const char *at = memmem(text, len, mark, strlen(mark));
-    BATON_INVARIANT(at != NULL);
-    for (; at != NULL; at = memmem(text, (size_t)(end - text), mark, strlen(mark))) {
-        buf_add(out, text, (size_t)(at - text));
-        buf_add(out, with, with_len);
-        text = at + strlen(mark);
-    }
-    buf_add(out, text, (size_t)(end - text));
-}
-
-/* The same for the text of a buffer, which it replaces. */
-static void refill(struct buf *text, const char *mark, const char *with, size_t with_len)
-{
-    struct buf out = BUF_INIT;
-    if (buf_ok(text)) {
-        fill(&out, text->data, text->len, mark, with, with_len);
-        buf_done(text);
-        *text = out;
-    }
-}
-
-/* A service for each agent, in the order of the chain. */
-static void add_agents(const struct init *init, struct buf *text)
-{
-    struct buf chain = BUF_INIT;
-    struct buf services = BUF_INIT;
-    for (size_t i = 0; i < init->n_agents; i++) {
-        const struct agent_program *agent = init->agents[i];
-        struct buf service = BUF_INIT;
-        buf_printf(&chain, "%s%s", i > 0 ? ", " : "", agent->word);
-        buf_add(&service, embedded_agent_service_yaml, embedded_agent_service_yaml_len);
-        refill(&service, "@AGENT@", agent->word, strlen(agent->word));
-        refill(&service, "@VARIABLE@", agent->credentials, strcspn(agent->credentials, " "));
-        buf_add(&services, service.data, service.len);
-        services.broken = services.broken || !buf_ok(&service);
-        buf_done(&service);
-    }
-    buf_add(text, embedded_agents_yaml, embedded_agents_yaml_len);
-    refill(text, "@CHAIN@", chain.data, chain.len);
-    refill(text, "@SERVICES@", services.data, services.len);
-    text->broken = text->broken || !buf_ok(&chain) || !buf_ok(&services);
-    buf_done(&chain);
-    buf_done(&services);
-}
-
-/* `a:1,b:2` as members of a YAML list. */
-static void add_brokers(struct buf *out, const char *brokers)
-{
-    for (const char *at = brokers; *at != '\0';) {
-        size_t n = strcspn(at, ",");
-        const char *quote = at[0] == '[' ? "\"" : ""; /* an address of IPv6 */
-        buf_printf(out, "%s%s%.*s%s", at != brokers ? ", " : "", quote, (int)n, at, quote);
-        at += n + (at[n] == ',' ? 1 : 0);
-    }
-}
-
-/* The template with this host's values, proven before anything is written. */
-static baton_code compose(struct init *init, struct buf *text)
-{
-    const struct config none = {.identity = {""}};
-    char identity[ID_MAX + 1];
-    struct buf brokers = BUF_INIT;
-    struct buf log = BUF_INIT;
-    struct config *config = NULL;
-    baton_code rc = BATON_OK;
-    if (identity_name(&none, identity, NULL) != BATON_OK) {
-        snprintf(identity, sizeof(identity), "%s", NAMELESS);
-    }
-    if (init->brokers != NULL) {
-        add_brokers(&brokers, init->brokers);
-        fill(&log, (const char *)embedded_log_kafka_yaml, embedded_log_kafka_yaml_len, "@BROKERS@",
-             brokers.data, brokers.len);
-    } else {
-        buf_add(&log, embedded_log_local_yaml, embedded_log_local_yaml_len);
-    }
-    if (init->n_agents > 0) {
-        add_agents(init, text);
-    } else {
-        buf_add(text, embedded_baton_yaml, embedded_baton_yaml_len);
-    }
-    if (!buf_ok(&brokers) || !buf_ok(&log) || !buf_ok(text)) {
-        rc = baton_fail(&init->err, BATON_E_no_memory, "no memory for a file");
-    } else {
-        refill(text, "@LOG@", log.data, log.len);
-        refill(text, "@IDENTITY@", identity, strlen(identity));
-        rc = buf_ok(text) ? config_parse("baton.yaml", text->data, text->len, NULL, 0, &config,
-                                         NULL, &init->err)
-                          : baton_fail(&init->err, BATON_E_no_memory, "no memory for a file");
-    }
-    config_free(config);
-    buf_done(&brokers);
-    buf_done(&log);
     return rc;
 }
 
@@ -490,7 +386,8 @@ static int run(struct command *cmd)
         return status;
     }
     process_hold_keys();
-    baton_code rc = compose(&init, &configuration);
+    baton_code rc =
+        init_compose(init.brokers, init.agents, init.n_agents, &configuration, &init.err);
     if (rc == BATON_OK && (rc = check_kept(&init)) == BATON_OK &&
         (rc = make_files(&init, &configuration)) == BATON_OK &&
         path_of(&init, "baton.yaml", path, sizeof(path))) {
