@@ -24,7 +24,8 @@
 #include <string.h>
 
 #define COMMITTED_TIMEOUT_MS 1000
-#define RESTORE_RECORDS 256
+#define RESTORE_RECORDS 4096 /* one transaction of the store: few big ones write least */
+#define OWNER_RECORDS 4096   /* so far back an owner's note is looked for */
 #define FENCE_TIMEOUT_MS 5000
 #define OWNER_NOTE_MAX 1024
 #define STALL_MS 2000 /* a transaction that is alive does not stay open so long */
@@ -121,14 +122,14 @@ static bool newest_owner(struct engine *engine, int32_t number, int64_t high, ch
     struct log_reader *reader = NULL;
     struct log_batch batch = {0};
     bool found = false;
-    int64_t from = high > RESTORE_RECORDS ? high - RESTORE_RECORDS : 0;
+    int64_t from = high > OWNER_RECORDS ? high - OWNER_RECORDS : 0;
 
     if (log_reader_open(engine->spec.log, engine->spec.state, number, from, LOG_READ_uncommitted,
                         &reader, NULL) != BATON_OK) {
         return false;
     }
     do {
-        if (log_reader_next(reader, RESTORE_RECORDS, 0, &batch, NULL) != BATON_OK) {
+        if (log_reader_next(reader, OWNER_RECORDS, 0, &batch, NULL) != BATON_OK) {
             break;
         }
         for (size_t i = 0; i < batch.count; i++) {

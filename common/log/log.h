@@ -184,8 +184,10 @@ baton_code log_reader_open(struct log *log, const char *topic, int32_t partition
                            enum log_isolation isolation, struct log_reader **ret_reader,
                            struct baton_error *err);
 void log_reader_close(struct log_reader *reader);
+/* A batch of a reader ends with the record that fills it. */
+#define LOG_READ_BYTES (4 * 1024 * 1024)
 /*
- * Fills batch with at most max records and waits at most timeout_ms for the first one (0: not at
+ * Fills batch with at most max records (about LOG_READ_BYTES) and waits at most timeout_ms for the first one (0: not at
  * all). An empty batch with at_end is no error. next_offset passes what compaction or markers left.
  */
 baton_code log_reader_next(struct log_reader *reader, size_t max, int64_t timeout_ms,

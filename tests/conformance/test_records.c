@@ -164,6 +164,38 @@ static void test_reader_waits(void **state)
     log_batch_free(&batch);
 }
 
+/* However many are asked for: what comes at once fits into memory, and nothing is left out. */
+static void test_reader_takes_so_many_bytes(void **state)
+{
+    enum { COUNT = 300, BYTES = 18000 };
+    struct fixture *f = *state;
+    struct log_publisher *publisher = NULL;
+    struct log_reader *reader = NULL;
+    struct log_batch batch = {0};
+    size_t seen = 0;
+    char *value = malloc(BYTES + 1);
+    assert_non_null(value);
+    memset(value, 'x', BYTES);
+    value[BYTES] = '\0';
+    OK(log_publisher_open(f->log, &publisher, &err));
+    for (int i = 0; i < COUNT; i++) {
+        struct log_record record = record_of(f->outcomes, 0, "k", value);
+        OK(log_publish(publisher, &record, 1, f->wait_ms, &err));
+    }
+    log_publisher_close(publisher);
+
+    OK(log_reader_open(f->log, f->outcomes, 0, 0, LOG_READ_committed, &reader, &err));
+    do {
+        OK(log_reader_next(reader, 10 * COUNT, f->wait_ms, &batch, &err));
+        assert_true(batch.count > 0 && batch.count <= LOG_READ_BYTES / BYTES + 1);
+        seen += batch.count;
+    } while (!batch.at_end && seen < COUNT);
+    assert_int_equal(seen, COUNT);
+    log_reader_close(reader);
+    log_batch_free(&batch);
+    free(value);
+}
+
 static void test_reader_is_clamped(void **state)
 {
     struct fixture *f = *state;
@@ -362,6 +394,7 @@ int run_records(void)
         TEST(test_C03_null_and_empty),
         TEST(test_too_large_and_missing),
         TEST(test_reader_waits),
+        TEST(test_reader_takes_so_many_bytes),
         TEST(test_reader_is_clamped),
         TEST(test_reader_of_missing_topic),
         TEST(test_watermarks_and_trim),

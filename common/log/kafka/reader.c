@@ -39,6 +39,7 @@ struct kafka_reader {
     int32_t partition;
     enum log_isolation isolation;
     int64_t pos;
+    size_t bytes; /* taken by this call */
     bool clamped; /* pos lies in what is there */
 };
 
@@ -168,6 +169,7 @@ static baton_code take(struct kafka_reader *reader, struct seat *seat, rd_kafka_
     baton_code rc = BATON_OK;
     rd_kafka_resp_err_t cause = message->err;
     if (cause == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        reader->bytes += message->key_len + message->len; /* before it is the batch's */
         if (kafka_batch_add(batch, message)) {
             reader->pos = message->offset + 1;
         } else {
@@ -182,12 +184,17 @@ static baton_code take(struct kafka_reader *reader, struct seat *seat, rd_kafka_
     return rc;
 }
 
+static bool full(const struct kafka_reader *reader, const struct log_batch *batch, size_t max)
+{
+    return batch->count >= max || reader->bytes >= LOG_READ_BYTES;
+}
+
 /* Takes what is in the queue; waits at most wait_ms for the first message. */
 static baton_code drain(struct kafka_reader *reader, struct seat *seat, size_t max, int64_t wait_ms,
                         struct log_batch *batch, struct baton_error *err)
 {
     baton_code rc = BATON_OK;
-    while (rc == BATON_OK && seat->started && batch->count < max) {
+    while (rc == BATON_OK && seat->started && !full(reader, batch, max)) {
         rd_kafka_message_t *message =
             rd_kafka_consume_queue(seat->queue, (int)(wait_ms > 0 ? wait_ms : 0));
         if (message == NULL) {
@@ -240,7 +247,7 @@ static baton_code bring(struct kafka_reader *reader, size_t max, bool first_do,
     } else if (seat->started) {
         rc = drain(reader, seat, max, 0, batch, err);
     }
-    if (rc != BATON_OK || batch->count == max || (first_do && batch->count > 0)) {
+    if (rc != BATON_OK || full(reader, batch, max) || (first_do && batch->count > 0)) {
         return rc;
     }
     if ((rc = ask_end(reader, &end, err)) != BATON_OK) {
@@ -250,7 +257,7 @@ static baton_code bring(struct kafka_reader *reader, size_t max, bool first_do,
         seat_stop(reader, &reader->wait);
         rc = seat_start(reader, seat, err);
     }
-    while (rc == BATON_OK && reader->pos < end && batch->count < max) {
+    while (rc == BATON_OK && reader->pos < end && !full(reader, batch, max)) {
         if (mono_now().v >= until_ms) {
             return fail(reader, seat, RD_KAFKA_RESP_ERR__TIMED_OUT, err);
         }
@@ -270,6 +277,7 @@ baton_code kafka_reader_next(struct log_reader *base, size_t max, int64_t timeou
     const int64_t end_ms = mono_now().v + timeout_ms;
     /* A marker that ends a transaction is passed, too: who reads up to an offset waits for that. */
     const int64_t begun_at = reader->pos;
+    reader->bytes = 0;
     if (!batch_begin(batch, reader->name, reader->partition)) {
         return baton_fail(err, BATON_E_no_memory, "topic %s: out of memory", reader->name);
     }

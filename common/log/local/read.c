@@ -166,7 +166,7 @@ baton_code local_reader_next(struct log_reader *base, size_t max, int64_t timeou
     int64_t end_ns = local_end_ns(timeout_ms);
     for (;;) {
         baton_code rc = local_read(reader->conn, reader->topic, reader->partition, reader->part,
-                                   &reader->pos, max, SIZE_MAX, batch, err);
+                                   &reader->pos, max, LOG_READ_BYTES, batch, err);
         int64_t rest_ms = (end_ns - mono_ns() + 999999) / 1000000;
         if (rc != BATON_OK || batch->count > 0 || timeout_ms <= 0 || rest_ms <= 0) {
             return rc;
