@@ -1,8 +1,9 @@
 /*
  * The conformance suite of the log: all its groups of tests, or one of the other processes of a
  * test. Which driver: the environment (fixture.h); with --kafka it must name a broker.
- * Another argument chooses tests by pattern.
+ * Another argument chooses tests by pattern. BATON_CONFORMANCE_VERBOSE: with what the driver logs.
  */
+#include "common/base/diag.h"
 #include "tests/conformance/actor.h"
 #include "tests/conformance/suite.h"
 
@@ -14,6 +15,9 @@
 
 int main(int argc, char **argv)
 {
+    if (getenv("BATON_CONFORMANCE_VERBOSE") != NULL) {
+        diag_open_stderr(DIAG_debug, DIAG_FORM_json);
+    }
     if (argc == 6 && strcmp(argv[1], ACTOR_ARGUMENT) == 0) {
         actor_main(argv);
     }
