@@ -10,19 +10,55 @@
 #include "common/base/jsonw.h"
 #include "common/base/text.h"
 #include "producer/life.h"
+#include "topics/progress.h"
 
 #include <string.h>
 
 #define SLICE_MS 3600000 /* of a wait without a limit */
+#define LOOK_MS 300      /* how often progress is looked for */
 
 /* What a follower does with each state; false: that was all. */
 typedef bool follow_fn(struct command *cmd, const struct turn_record *record, const char *service);
 
+/* What the attempt said last, if it is new. False: standard output is gone. */
+static bool print_progress(struct command *cmd, const struct session *session, const char *turn_id,
+                           struct wall_ms *seen)
+{
+    struct progress progress;
+    struct buf out = BUF_INIT;
+    if (!progress_read(session->config, turn_id, &progress) || progress.at.v == seen->v) {
+        return true;
+    }
+    *seen = progress.at;
+    if (cmd->json) {
+        struct jsonw w = jsonw_to(&out);
+        jsonw_begin_object(&w);
+        jsonw_key_text(&w, "at", wall_text(progress.at).s);
+        jsonw_key_text(&w, "turn_id", turn_id);
+        jsonw_key_text(&w, "service", progress.service.s);
+        jsonw_key_int(&w, "attempt", progress.attempt);
+        jsonw_key_text(&w, "worker", progress.worker.s);
+        jsonw_key_text(&w, "progress", progress.text);
+        jsonw_end(&w);
+        buf_add_char(&out, '\n');
+    } else {
+        buf_printf(&out, "%s  %-9s ", wall_text(progress.at).s, "...");
+        text_add(&out, progress.text, strlen(progress.text), 400);
+        buf_add_char(&out, '\n');
+    }
+    bool written = command_print(cmd, &out);
+    buf_done(&out);
+    return written;
+}
+
 /* From the present state on: the watch is opened before it is read, so that nothing falls between.
  */
 static baton_code follow(struct command *cmd, struct session *session, struct mono_ms until,
-                         follow_fn *fn, struct turn_id *ret_id, struct baton_error *err)
+                         follow_fn *fn, bool with_progress, struct turn_id *ret_id,
+                         struct baton_error *err)
 {
+    struct wall_ms seen = {0};
+    const int64_t slice_ms = with_progress ? LOOK_MS : SLICE_MS;
     struct turn_watch *watch = NULL;
     struct turn_life life = {.found = false};
     const char *waits_at = NULL;
@@ -46,13 +82,16 @@ static baton_code follow(struct command *cmd, struct session *session, struct mo
         struct turn_record record;
         const char *service = NULL;
         int64_t rest = until.v - mono_now().v;
-        rc = turn_watch_next(watch, rest < SLICE_MS ? rest : SLICE_MS, &record, &service, err);
+        rc = turn_watch_next(watch, rest < slice_ms ? rest : slice_ms, &record, &service, err);
         if (rc == BATON_OK && service != NULL) {
             go_on = fn(cmd, &record, service);
             turn_record_done(&record);
         } else if (rc == BATON_OK && mono_now().v >= until.v) {
             rc = baton_fail(err, BATON_E_timed_out, "turn %s did not end in time; it goes on",
                             ret_id->s);
+        }
+        if (rc == BATON_OK && go_on && with_progress) {
+            go_on = print_progress(cmd, session, ret_id->s, &seen);
         }
     }
     turn_watch_close(watch);
@@ -136,7 +175,7 @@ static int run_watch(struct command *cmd)
     int status = 0;
     baton_code rc = session_open(cmd, &session, &err);
     if (rc == BATON_OK) {
-        rc = follow(cmd, &session, (struct mono_ms){INT64_MAX}, print_change, &id, &err);
+        rc = follow(cmd, &session, (struct mono_ms){INT64_MAX}, print_change, true, &id, &err);
     }
     if (rc != BATON_OK) {
         status = command_fail(cmd, rc, &err);
@@ -151,7 +190,9 @@ const struct baton_command cmd_turns_watch = {
     .usage = "ID [--json]",
     .description =
         "Prints the present state and a line for each change, until the turn is closed or "
-        "you interrupt it. A parked turn is not closed: it may be replayed.",
+        "you interrupt it. A parked turn is not closed: it may be replayed. While an attempt runs "
+        "on "
+        "this host, what its executor says meanwhile is printed, too, where it may be read.",
     .examples = "baton turns watch 7f3a90\n",
     .args_min = 1,
     .args_max = 1,
@@ -176,7 +217,8 @@ static int run_wait(struct command *cmd)
     struct turn_id id;
     int status = 0;
     baton_code rc = session_open(cmd, &session, &err);
-    if (rc == BATON_OK && (rc = follow(cmd, &session, until, until_ended, &id, &err)) == BATON_OK) {
+    if (rc == BATON_OK &&
+        (rc = follow(cmd, &session, until, until_ended, false, &id, &err)) == BATON_OK) {
         rc = turns_find(&session, id.s, &id, &life, NULL, &err);
     }
     if (rc == BATON_OK) {

@@ -48,8 +48,9 @@ struct live {
     bool in_batch; /* its end is in the batch that is being decided */
     bool heard;    /* its failure was told to the circuit */
     struct recorded_end end;
-    struct live *next;       /* of the hash chain */
-    struct live *ended_prev; /* of those that have ended */
+    struct mono_ms progress_due; /* its progress is told no earlier */
+    struct live *next;           /* of the hash chain */
+    struct live *ended_prev;     /* of those that have ended */
     struct live *ended_next;
 };
 

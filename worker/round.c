@@ -15,12 +15,14 @@
 #include "common/base/check.h"
 #include "common/base/metrics.h"
 #include "common/base/text.h"
+#include "topics/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define STORE_RETRY_MS 1000
+#define PROGRESS_EVERY_MS 300
 
 /* ---- mail ---- */
 
@@ -80,6 +82,7 @@ static void take_end(struct worker *w, const struct executor_event *event)
     const struct executor_end *from = &event->end;
 
     metric_add(METRIC_attempts_running, -1);
+    progress_remove(w->state_dir, event->turn.s);
     if (live == NULL || live->record.attempt != event->attempt || live->phase != LIVE_running) {
         diag_line(DIAG_info, "attempt.end_ignored", D_TEXT("turn", event->turn.s),
                   D_INT("attempt", event->attempt),
@@ -133,6 +136,21 @@ static void take_leases(struct worker *w)
     }
 }
 
+/* Tells it to those who watch on this host, a few times a second at most: a later one says more. */
+static void take_progress(struct worker *w, const struct executor_event *event)
+{
+    struct live *live = lives_find(&w->lives, event->turn.s);
+    const struct mono_ms now = mono_now();
+    struct progress progress = {
+        .attempt = event->attempt, .service = w->service->name, .worker = w->id, .at = wall_now()};
+    if (live == NULL || live->phase != LIVE_running || now.v < live->progress_due.v) {
+        return;
+    }
+    live->progress_due.v = now.v + PROGRESS_EVERY_MS;
+    snprintf(progress.text, sizeof(progress.text), "%s", event->text);
+    progress_write(w->state_dir, event->turn.s, &progress);
+}
+
 void round_mail(struct worker *w, void *mail)
 {
     if (mail == w->leases) {
@@ -142,6 +160,7 @@ void round_mail(struct worker *w, void *mail)
     struct executor_event *event = mail;
     switch (event->kind) {
     case EXECUTOR_EVENT_progress:
+        take_progress(w, event);
         diag_line(DIAG_debug, "attempt.progress", D_TEXT("turn", event->turn.s),
                   D_INT("attempt", event->attempt), D_TEXT("text", event->text));
         break;

@@ -11,6 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/metrics.h"
 #include "common/engine/verify.h"
+#include "topics/progress.h"
 #include "worker/executor/environment.h"
 
 #include <ctype.h>
@@ -196,7 +197,11 @@ static baton_code open_store(struct worker *w, const char *id, struct baton_erro
     const struct store_owner owner = {log_cluster(w->log), w->names[TOPIC_turns].s, w->full,
                                       w->boot};
     w->blocked_file = 1; /* of an older boot: not known */
-    return store_open(w->state_dir, &owner, &w->store, err);
+    baton_code rc = store_open(w->state_dir, &owner, &w->store, err);
+    if (rc == BATON_OK) {
+        progress_clear(w->state_dir);
+    }
+    return rc;
 }
 
 /* <host>-<first free number>: the first whose store nobody has. */

@@ -3,14 +3,16 @@
 The scenario that the product exists for: a reviewer whose provider refuses its credentials is another service's
 reviewer, as the same turn. test_73 does the same with the real programs.
 """
+import json
 import os
 import re
 import shutil
+import subprocess
 
 import pytest
 
 import agents
-from host import ROLES, wait_until
+from host import ROLES, binary, wait_until
 
 CHAIN = {role: {"chain": ["claude", "codex"], "read_only": role != "owner"} for role in ROLES}
 
@@ -249,6 +251,32 @@ def test_i22_a_retry_goes_on_in_the_session(fresh, program):
     assert worker.events("executor.session_gone") and host.show(gone)["losses"] == 0 and host.show(gone)["failures"] == 1
     assert [call["resumed"] for call in host.calls(turn=off)] == [None, None]
     assert {call["env"]["HOME"] for call in host.calls() if call["service"] == "on"} == {home}
+
+
+def test_watch_shows_what_an_agent_says(fresh):
+    """What an agent says and does is seen by `turns watch` while it works, masked and escaped; nothing is left of it afterwards."""
+    host = pair(fresh)
+    said = '{"type":"assistant","message":{"content":[{"type":"text","text":"I look at it with %s\\u001b[2J"}]}}\n' % agents.SECRET
+    host.plan(services={"claude": [{"stdout": said, "until": host.fake + "/go"}]})
+    turn = host.published("claude", "reviewer", "t-1")
+    host.worker("claude", "w1")
+    host.called(1)
+    out = os.path.join(host.fake, "watched")
+    with open(out, "wb") as file:
+        watch = subprocess.Popen([binary(), "turns", "watch", turn, "--json"], cwd=host.dir, stdout=file, stderr=subprocess.DEVNULL, env=host.environment)
+
+    def lines():
+        with open(out, encoding="utf-8") as file:
+            return [json.loads(line) for line in file.read().split("\n")[:-1]]
+
+    told = wait_until(lambda: [one for one in lines() if "progress" in one], what="progress to be told")
+    assert (told[0]["progress"], told[0]["worker"], told[0]["attempt"]) == ("I look at it with ***\x1b[2J", "w1", 1)
+    with open(out, "rb") as file:
+        assert b"\x1b" not in file.read()
+    open(host.fake + "/go", "w", encoding="ascii").close()
+    assert watch.wait(30) == 0 and lines()[-1]["state"] == "completed" and lines()[-1]["verdict"] == "approve"
+    folder = os.path.join(host.dir, "data", "claude", "w1", "progress")
+    wait_until(lambda: not os.listdir(folder), what="the file to be gone")
 
 
 def test_l36_read_only_roles_only_look(fresh):
