@@ -32,7 +32,7 @@
     CONFIG(kafka_session,  "kafka.session",  DURATION, "6s",          1000, 300000, "", "", "A worker that the group does not hear for so long is removed.") \
     CONFIG(kafka_heartbeat, "kafka.heartbeat", DURATION, "1s",        100, 60000, "", "", "How often a worker speaks to its group, and renews its leases.") \
     CONFIG(kafka_security, "kafka.security", WORD,     "plaintext",   0, 0,   "", "plaintext ssl sasl_plaintext sasl_ssl", "How the brokers are spoken to.") \
-    CONFIG(kafka_sasl_mechanism, "kafka.sasl.mechanism", WORD, "",    0, 0,   "", "PLAIN SCRAM-SHA-256 SCRAM-SHA-512", "How we prove who we are (with sasl_ssl and sasl_plaintext).") \
+    CONFIG(kafka_sasl_mechanism, "kafka.sasl.mechanism", WORD, "",    0, 0,   "", "PLAIN SCRAM-SHA-256 SCRAM-SHA-512", "How we prove who we are (with sasl_ssl and sasl_plaintext). SCRAM and brokers of Kafka 4: librdkafka 2.6.1 or newer.") \
     CONFIG(kafka_sasl_username, "kafka.sasl.username", TEXT, "",      0, 255, "", "", "SASL user.") \
     CONFIG(kafka_sasl_password, "kafka.sasl.password.file", PATH, "", 0, 0,   "", "", "File that holds the SASL password; ours or root's, and nobody else may read it.") \
     CONFIG(kafka_ca,       "kafka.ca",       PATH,     "",            0, 0,   "", "", "Certificates (PEM) that the brokers' are checked with; not set: the system's.") \

@@ -23,12 +23,10 @@ static bool passing(rd_kafka_resp_err_t cause)
 /* Hears what the connection has to say; true: it is not worth waiting. */
 static bool hopeless(struct kafka_log *log, rd_kafka_t *rk)
 {
-    char said[8];
     rd_kafka_poll(rk, 0);
-    rd_kafka_resp_err_t heard = kafka_client_said(&log->client, said, sizeof(said));
-    return kafka_code(heard) == BATON_E_not_permitted ||
-           kafka_fail_client(NULL, &log->client, RD_KAFKA_RESP_ERR__TRANSPORT, KAFKA_TRIED_connect,
-                             NULL) == BATON_E_bad_config;
+    const baton_code code = kafka_fail_client(NULL, &log->client, RD_KAFKA_RESP_ERR__TRANSPORT,
+                                              KAFKA_TRIED_connect, NULL);
+    return code == BATON_E_not_permitted || code == BATON_E_bad_config;
 }
 
 baton_code kafka_metadata(struct kafka_log *log, const char *topic, int64_t timeout_ms,

@@ -208,6 +208,18 @@ static bool about_brokers(rd_kafka_resp_err_t cause)
     return false;
 }
 
+/* What to do about it, and if the fault may be the library's, that. */
+static const char *todo_of(const struct row *row, const struct kafka_log *log)
+{
+    if (log->old_scram &&
+        (row->cause == ERR(_AUTHENTICATION) || row->cause == ERR(SASL_AUTHENTICATION_FAILED))) {
+        return "see kafka.sasl in the configuration; with SCRAM this librdkafka can log in to "
+               "brokers up to Kafka 3.9 only, from 2.6.1 on to newer ones, too: there use PLAIN "
+               "over TLS, or certificates";
+    }
+    return row->todo;
+}
+
 baton_code kafka_fail(struct baton_error *err, const struct kafka_log *log,
                       rd_kafka_resp_err_t cause, enum kafka_tried tried, const char *on)
 {
@@ -216,7 +228,7 @@ baton_code kafka_fail(struct baton_error *err, const struct kafka_log *log,
         return fail_right(err, log, cause, tried, on);
     }
     const char *why = row != NULL && row->why != NULL ? row->why : rd_kafka_err2str(cause);
-    const char *todo = row != NULL ? row->todo : IN_TIME;
+    const char *todo = row != NULL ? todo_of(row, log) : IN_TIME;
     bool brokers = about_brokers(cause);
     bool ours = cause < 0 && !brokers; /* an answer of the client, so say whom it asked */
     return baton_fail(err, kafka_code(cause), "%s%s%s: %s%s%s%s (%s%s%s)%s%s",
@@ -243,6 +255,15 @@ static bool wrong_for_good(const char *said)
            strstr(said, "unknown ca") != NULL || strstr(said, "certificate required") != NULL;
 }
 
+/* A TLS alert of the brokers about our certificate. With TLS 1.3 it comes when the connection already
+ * stands, so it looks like one that breaks off. */
+static bool refuses_certificate(const char *said)
+{
+    return strstr(said, "alert bad certificate") != NULL ||
+           strstr(said, "alert certificate") != NULL || strstr(said, "alert unknown ca") != NULL ||
+           strstr(said, "alert unsupported certificate") != NULL;
+}
+
 /* A listener of another kind: it takes the connection, and ends it without a word. */
 static bool breaks_off(rd_kafka_resp_err_t heard, const char *said)
 {
@@ -262,16 +283,21 @@ baton_code kafka_fail_client(struct baton_error *err, const struct kafka_client 
         return kafka_fail(err, client->log, cause, tried, on);
     }
     baton_code code = kafka_code(cause);
-    if (kafka_code(heard) == BATON_E_not_permitted) {
+    const bool certificate = refuses_certificate(said);
+    if (certificate || kafka_code(heard) == BATON_E_not_permitted) {
         code = BATON_E_not_permitted;
     } else if (heard == RD_KAFKA_RESP_ERR__SSL && wrong_for_good(said)) {
         code = BATON_E_bad_config;
     }
-    const char *why = row != NULL && row->why != NULL ? row->why : rd_kafka_err2str(heard);
-    const char *todo = breaks_off(heard, said) ? "something answers there and breaks off: do "
-                                                 "kafka.security and the listener go together?"
-                       : row != NULL           ? row->todo
-                                               : "";
+    const char *why = certificate                       ? "refuse the TLS login"
+                      : row != NULL && row->why != NULL ? row->why
+                                                        : rd_kafka_err2str(heard);
+    const char *todo = certificate ? "see kafka.certificate and kafka.key, and which authorities "
+                                     "the brokers know"
+                       : breaks_off(heard, said) ? "something answers there and breaks off: do "
+                                                   "kafka.security and the listener go together?"
+                       : row != NULL             ? todo_of(row, client->log)
+                                                 : "";
     bool as = code == BATON_E_not_permitted; /* whom the brokers refuse */
     return baton_fail(err, code, "%s%s%s: brokers %s %s%s%s%s%s (%s)", attempt_of(tried)->words,
                       on != NULL ? " " : "", on != NULL ? on : "", kafka_brokers(client->log), why,

@@ -17,6 +17,7 @@
 #define COMMIT_GAP_MS 2
 #define OPEN_TIMEOUT_MS 5000
 #define CLOSE_TIMEOUT_MS 2000
+#define SCRAM_SINCE 0x020601ff /* librdkafka 2.6.1 */
 
 static void log_free(struct kafka_log *log)
 {
@@ -134,6 +135,15 @@ static char *principal_text(const struct config *config)
     return n >= 0 ? text : NULL;
 }
 
+/* Before 2.6.1 librdkafka's answer holds the client's nonce twice: brokers from Kafka 4 on take that for
+ * a wrong password, older ones do not look. */
+static bool is_old_scram(const struct config *config)
+{
+    return is_set(config->kafka.sasl_mechanism) &&
+           strncmp(config->kafka.sasl_mechanism, "SCRAM", 5) == 0 &&
+           rd_kafka_version() < SCRAM_SINCE;
+}
+
 /* A secret's file: its content without one newline at the end; wiped by the caller. */
 static baton_code set_password(rd_kafka_conf_t *conf, const char *path, struct baton_error *err)
 {
@@ -217,6 +227,7 @@ static baton_code log_new(const struct config *config, struct kafka_log **ret_lo
     log->conf = rd_kafka_conf_new();
     log->brokers = brokers_text(config->kafka_brokers);
     log->principal = principal_text(config);
+    log->old_scram = is_old_scram(config);
     baton_code rc = log->brokers != NULL && log->principal != NULL ? BATON_OK : no_memory(err);
     if (rc == BATON_OK) {
         rc = copy_pairs(log, config, err);

@@ -25,6 +25,7 @@ struct kafka_log {
     size_t n_pairs;
     char *brokers;   /* for messages */
     char *principal; /* for messages */
+    bool old_scram;  /* a login by SCRAM that brokers of Kafka 4 refuse: told beside refusals */
     char *cluster;
     atomic_bool reached;      /* the cluster has answered once */
     _Atomic int64_t ahead_ms; /* brokers' time of the monotonic clock, the least of it; MAX: none */
