@@ -85,10 +85,13 @@ def test_away_for_longer_than_session_and_lease(host, mine, seconds):
         quiet(worker, gone + 5)
 
 
-def test_b14_away_when_they_start(host, mine):
+@pytest.mark.seconds(240)
+@pytest.mark.parametrize("seconds", [0, pytest.param(30, marks=pytest.mark.long)])
+def test_b14_away_when_they_start(host, mine, seconds):
     """B14: a worker waits and says for whom; a publisher, an operator and doctor end with 8 and say so; repeated, it is once."""
     waiting = host.published("alpha", "owner", "t-0")
     mine.stop()
+    gone = time.monotonic()
     worker, stopped = host.worker("alpha", "w1"), host.worker("beta", "w1")
     said, = waits_for(worker, "worker.waits")[:1]
     assert mine.brokers in said["error"] and "by itself" in said["meaning"], said
@@ -111,7 +114,9 @@ def test_b14_away_when_they_start(host, mine):
     assert stopped.wait(15) == 0, "told to stop while it waited"
     said, = stopped.events("worker.stopping")
     assert (said["service"], said["worker"]) == ("beta", "w1"), "who it is, though it never had a store"
+    time.sleep(max(0.0, gone + seconds * SLOW - time.monotonic()))
     assert worker.alive
+    quiet(worker, time.monotonic() - gone)
     mine.again()
     turn = host.published(*words)
     assert host.published(*words) == turn
