@@ -135,10 +135,11 @@ def test_a24_three_workers_one_partition(fresh):
 
 
 @pytest.mark.seconds(150)
-def test_a16_a18_turns_longer_than_the_poll_limit(fresh):
-    """A16, A18: at capacity for longer than max.poll.interval (ten sessions): still a member, each turn once."""
+def test_a16_a18_a19_turns_longer_than_the_poll_limit(fresh):
+    """A16, A18, A19: at capacity for longer than max.poll.interval (ten sessions), and a wait behind that: still a member, each
+    attempt once."""
     host = fresh.configure({"alpha": fresh.service(parallel=1, deadline="60s")})
-    host.plan(default=[{}], tasks={"t-long": [{"sleep": 20}]})
+    host.plan(default=[{}], tasks={"t-long": [{"sleep": 20, "class": "rate_limited", "retry_after_ms": 3000}, {}]})
     workers = [host.worker("alpha", "w1"), host.worker("alpha", "w2")]
     host.shared(*workers)
     turns = [host.published("alpha", "owner", "t-long")] + [host.published("alpha", "owner", f"t-{n}") for n in range(12)]
@@ -146,7 +147,7 @@ def test_a16_a18_turns_longer_than_the_poll_limit(fresh):
     busy = next(one for one in workers if f"alpha/{one.id}" == host.calls(turn=turns[0])[0]["env"]["BATON_WORKER"])
     before = len(busy.events("engine.moved"))
     once(host, turns, 60)
-    assert len(host.calls()) == len(turns) and len(busy.events("engine.moved")) == before, busy.log
+    assert len(host.calls()) == len(turns) + 1 and len(busy.events("engine.moved")) == before, busy.log
     assert "MAXPOLL" not in busy.log and "SESSTMOUT" not in busy.log, busy.log
 
 

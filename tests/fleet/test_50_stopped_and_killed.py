@@ -45,6 +45,21 @@ def test_h56_a_turn_longer_than_the_grace_goes_on_after_the_restart(fresh):
     assert {call["role"] for call in host.calls()} == {"reviewer"}
 
 
+@pytest.mark.long
+def test_b19_a_long_grace_is_waited_for(fresh):
+    """B19: a turn of half a minute and more is let end by a stop whose grace is longer; whoever has its partition then applies it."""
+    host = fresh.configure({"alpha": fresh.service(grace="120s", deadline="120s")})
+    host.plan(default=[{"sleep": 40}])
+    turn = host.published("alpha", "owner", "t-1")
+    worker = host.worker("alpha", "w1")
+    host.called(1)
+    worker.stop(100)
+    assert [line["event"] for line in host.lines()] == ["start", "end"]
+    host.worker("alpha", "w2")
+    host.ends(turn, "completed", 40)
+    assert len(host.calls()) == 1
+
+
 def test_two_stops_at_once_end_it_the_same_way(host):
     host.plan(default=[{"sleep": 0.5}])
     turn = host.published()
@@ -317,7 +332,7 @@ def test_an_idle_worker_costs_next_to_nothing(host):
 @pytest.mark.parametrize("action", ["fail:1", "fail:2"])
 @pytest.mark.parametrize("point", fault_points())
 def test_broken_at_every_fault_point(host, point, action):
-    """STYLE U5, E13: an error at each point (test_85_crash.py: a kill); then every turn has one continuation and one end."""
+    """STYLE U5, E13, A21: an error at each point (test_85_crash.py: a kill); then every turn has one continuation and one end."""
     host.plan(default=[{}], tasks={"t-retry": [{"class": "unavailable"}, {}], "t-parked": [{"class": "bad_request"}]})
     turns = {task: host.published("alpha", "reviewer", task) for task in ("t-1", "t-2", "t-retry", "t-parked")}
     worker = host.worker("alpha", "w1", environment={"BATON_FAULT": f"{point}:{action}"})

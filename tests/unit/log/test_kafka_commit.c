@@ -139,7 +139,7 @@ static void check_row(struct mock *mock, const struct row *row)
     }
 }
 
-static void test_each_error_has_its_verdict(void **state)
+static void test_A12_B07_each_error_has_its_verdict(void **state)
 {
     struct mock mock;
     (void)state;
@@ -284,7 +284,7 @@ static void test_a_partition_of_another_is_not_sent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_error_has_its_verdict),
+        cmocka_unit_test(test_A12_B07_each_error_has_its_verdict),
         cmocka_unit_test(test_away_in_a_transaction),
         cmocka_unit_test(test_B01_close_without_brokers),
         cmocka_unit_test(test_old_generation_is_not_sent),
