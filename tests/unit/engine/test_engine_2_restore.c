@@ -49,11 +49,19 @@ static void test_rule_10_no_round_before_all_is_restored(void **state)
 {
     struct rig *rig = *state;
     struct driven d;
-    for (int i = 0; i < 600; i++) {
-        char key[16];
-        snprintf(key, sizeof(key), "k%d", i);
-        rig_publish(rig, "state", 1, key, "v");
+    enum { COUNT = 8200 }; /* more than are folded at a time, twice */
+    static char keys[COUNT][8];
+    static struct log_record records[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(keys[i], sizeof(keys[i]), "k%d", i);
+        records[i] = (struct log_record){.topic = "state",
+                                         .partition = 1,
+                                         .key = keys[i],
+                                         .key_len = strlen(keys[i]),
+                                         .value = "v",
+                                         .value_len = 1};
     }
+    OK(log_publish(rig->publisher, records, COUNT, 20000, err));
     rig_publish(rig, "in", 0, "n", "v");
     rig_publish(rig, "ctl", 0, "x", "v");
     driven_open(&d, rig, "w1");
