@@ -151,6 +151,31 @@ def test_a16_a18_a19_turns_longer_than_the_poll_limit(fresh):
     assert "MAXPOLL" not in busy.log and "SESSTMOUT" not in busy.log, busy.log
 
 
+def test_e07_killed_and_started_again_nobody_else_notices(fresh):
+    """E07: the same worker id within its session: its partitions are its own again at once, what ran there goes on there, and the
+    other member of its group sees no rebalance."""
+    host = fresh.configure({"alpha": fresh.service(parallel=8)}, session="15s", heartbeat="1s")
+    host.plan(default=[{"hang": True}, {}])
+    first, other = host.worker("alpha", "w1"), host.worker("alpha", "w2")
+    host.shared(first, other)
+    turns = [host.published("alpha", "owner", f"t-{n}") for n in range(8)]
+    ran = [call["turn"] for call in host.called(8) if call["env"]["BATON_WORKER"] == "alpha/w1"]
+    before = [len(other.events(name)) for name in ("engine.assigned", "engine.moved")]
+    assert ran, "w1 has some of the partitions"
+    first.kill()
+    started = time.time()
+    again = host.worker("alpha", "w1")
+    calls = host.called(len(ran), attempt=2)
+    assert sorted(call["turn"] for call in calls) == sorted(ran) and {call["env"]["BATON_WORKER"] for call in calls} == {"alpha/w1"}
+    assert max(call["t"] for call in calls) - started < 8 * SLOW, "at once: who waits out a session needs twice that"
+    for turn in ran:
+        host.ends(turn, "completed")
+    assert [len(other.events(name)) for name in ("engine.assigned", "engine.moved")] == before, other.log[-3000:]
+    assert again.alive and other.alive
+    for turn in set(turns) - set(ran):
+        host.cancel(turn).ok()
+
+
 def test_b20_closing_commits_nothing(fresh):
     """B20: a stop with handoffs that were fetched and not taken leaves the group's offsets where they were."""
     host = fresh.configure({"alpha": fresh.service(parallel=1, grace="500ms")}, partitions=1)
