@@ -22,6 +22,9 @@
 #define ENVIRON_MAX (2 * 1024 * 1024) /* the kernel's own limit of arguments and environment */
 #define PASSES_MAX 20 /* who forks faster than this is met at its next start again */
 #define GONE_MS 2000
+#define DOUBTS_MAX 64 /* processes that show no environment and are looked at again */
+#define LOOKS_MAX 30
+#define LOOK_MS 2
 
 static bool read_environment(pid_t pid, struct buf *text)
 {
@@ -91,13 +94,27 @@ static bool is_ours(pid_t pid)
     return false;
 }
 
-static bool kill_one(pid_t pid, const struct sweep_mark *mark, struct buf *text, int64_t until_ms)
+/* Neither one of the kernel's nor dead: it shows no environment because it is just beginning a program
+ * (between the old memory and the new), or has none. */
+static bool begins_a_program(pid_t pid)
+{
+    char path[64];
+    char program[2];
+    snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+    return readlink(path, program, sizeof(program)) > 0;
+}
+
+/* *ret_doubt is set if it cannot be told yet. */
+static bool kill_one(pid_t pid, const struct sweep_mark *mark, struct buf *text, int64_t until_ms,
+                     bool *ret_doubt)
 {
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0) {
         return false;
     }
-    bool meant = read_environment(pid, text) && carries(text, mark) && !is_ours(pid);
+    const bool shown = read_environment(pid, text);
+    bool meant = shown && carries(text, mark) && !is_ours(pid);
+    *ret_doubt = *ret_doubt || (!shown && begins_a_program(pid));
     bool killed = meant && syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0;
     int64_t left = until_ms - mono_ns() / 1000000;
     if (killed && left > 0) {
@@ -108,33 +125,78 @@ static bool kill_one(pid_t pid, const struct sweep_mark *mark, struct buf *text,
     return killed;
 }
 
+struct sweep {
+    const struct sweep_mark *mark;
+    DIR *proc;
+    struct buf text;
+    int64_t until_ms;
+    pid_t doubts[DOUBTS_MAX];
+    int n_doubts;
+};
+
+/* Looks at all processes. How many were killed; those in doubt are noted. */
+static int look_at_all(struct sweep *sweep)
+{
+    int killed = 0;
+    sweep->n_doubts = 0;
+    rewinddir(sweep->proc);
+    for (struct dirent *entry; (entry = readdir(sweep->proc)) != NULL;) {
+        bool doubt = false;
+        char *end;
+        const long pid = strtol(entry->d_name, &end, 10);
+        if (*end != '\0' || pid <= 1) {
+            continue;
+        }
+        killed += kill_one((pid_t)pid, sweep->mark, &sweep->text, sweep->until_ms, &doubt);
+        if (doubt && sweep->n_doubts < DOUBTS_MAX) {
+            sweep->doubts[sweep->n_doubts++] = (pid_t)pid;
+        }
+    }
+    return killed;
+}
+
+/* The same for those in doubt, until they show what they are. */
+static int look_at_doubts(struct sweep *sweep)
+{
+    int killed = 0;
+    for (int look = 0; look < LOOKS_MAX && sweep->n_doubts > 0; look++) {
+        const int n = sweep->n_doubts;
+        sweep->n_doubts = 0;
+        poll(NULL, 0, LOOK_MS);
+        for (int i = 0; i < n; i++) {
+            bool doubt = false;
+            const pid_t pid = sweep->doubts[i];
+            killed += kill_one(pid, sweep->mark, &sweep->text, sweep->until_ms, &doubt);
+            if (doubt) {
+                sweep->doubts[sweep->n_doubts++] = pid;
+            }
+        }
+    }
+    return killed;
+}
+
 int sweep_kill(const struct sweep_mark *mark)
 {
     BATON_PRE(mark->equals != NULL || mark->begins != NULL);
-    DIR *proc = opendir("/proc");
-    if (proc == NULL) {
-        return 0;
-    }
-    struct buf text = BUF_INIT;
-    int64_t until_ms = mono_ns() / 1000000 + GONE_MS;
+    struct sweep sweep = {.mark = mark,
+                          .proc = opendir("/proc"),
+                          .text = BUF_INIT,
+                          .until_ms = mono_ns() / 1000000 + GONE_MS};
     int killed = 0;
     int found = 1;
+
+    if (sweep.proc == NULL) {
+        return 0;
+    }
     for (int pass = 0; pass < PASSES_MAX && found > 0; pass++) {
-        found = 0;
-        rewinddir(proc);
-        for (struct dirent *entry; (entry = readdir(proc)) != NULL;) {
-            char *end;
-            long pid = strtol(entry->d_name, &end, 10);
-            if (*end == '\0' && pid > 1 && kill_one((pid_t)pid, mark, &text, until_ms)) {
-                found++;
-            }
-        }
+        found = look_at_all(&sweep);
+        found += found == 0 ? look_at_doubts(&sweep) : 0;
         killed += found;
     }
-    closedir(proc);
-    if (text.data != NULL) {
-        explicit_bzero(text.data, text.cap); /* environments hold secrets */
+    closedir(sweep.proc);
+    if (sweep.text.data != NULL) {
+        explicit_bzero(sweep.text.data, sweep.text.cap); /* environments hold secrets */
     }
-    buf_done(&text);
+    buf_done(&sweep.text);
     return killed;
 }

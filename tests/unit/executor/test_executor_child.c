@@ -366,7 +366,7 @@ static void test_G07_child_dies_with_its_worker(void **state)
     long pid = fixture_number(&f, "hang-1");
     kill(worker, SIGKILL);
     waitpid(worker, NULL, 0);
-    wait_process_gone(pid, 1000);
+    wait_process_gone(pid, WAIT_MS);
     fixture_done(&f);
 }
 

@@ -481,7 +481,7 @@ static void test_lost_guard_is_killed_and_swept(void **state)
     struct executor_event *event = fixture_next(&f, EXECUTOR_EVENT_end);
     assert_false(event->end.killed_by_stop);
     expect_failure(event, FAILURE_killed, "baton-guard");
-    wait_process_gone(orphan, 5000);
+    wait_process_gone(orphan, WAIT_MS);
     fixture_done(&f);
 }
 

@@ -346,6 +346,43 @@ static long start_marked(const char *name, const char *worker, const char *boot,
     return pid;
 }
 
+static bool shows(pid_t pid, const char *entry)
+{
+    char path[64];
+    char text[4096];
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    FILE *file = fopen(path, "r");
+    const size_t n = file != NULL ? fread(text, 1, sizeof(text), file) : 0;
+    if (file != NULL) {
+        fclose(file);
+    }
+    return memmem(text, n, entry, strlen(entry)) != NULL;
+}
+
+/* Whoever is just beginning a program shows no environment for a moment, and is not overlooked for it. */
+static void test_L_46_sweep_sees_who_begins_a_program(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            char *env[] = {(char *)"BATON_WORKER=sweep-test/again", NULL};
+            char *argv[] = {(char *)"sh", (char *)"-c", (char *)"exec sh -c \"$0\" \"$0\"",
+                            (char *)"exec sh -c \"$0\" \"$0\"", NULL};
+            execve("/bin/sh", argv, env);
+            _exit(1);
+        }
+        while (!shows(pid, "BATON_WORKER=sweep-test/again")) {
+            usleep(500);
+        }
+        usleep(137 * (useconds_t)i); /* anywhere in its round */
+        int killed = sweep_kill(&(struct sweep_mark){.equals = "BATON_WORKER=sweep-test/again"});
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        assert_int_equal(killed, 1);
+    }
+}
+
 static void test_L_46_sweep_kills_only_the_other_boot(void **state)
 {
     (void)state;
@@ -388,6 +425,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_G07_L_39_nothing_outlives_the_worker, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_lost_guard_takes_its_program_along, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_L_46_sweep_sees_who_begins_a_program, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_L_46_sweep_kills_only_the_other_boot, set_up,
                                         tear_down),
     };
