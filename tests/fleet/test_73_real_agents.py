@@ -115,6 +115,21 @@ def test_codex_is_killed_in_the_middle(fresh, server):
 
 @pytest.mark.drivers("local")
 @pytest.mark.parametrize("program", agents.KEYS)
+def test_doctor_tries_the_real_program(fresh, server, program):
+    """`doctor --probe`: version, and which of two credentials the provider takes."""
+    made = agents.real(fresh, server, program, "keyed")
+    made["profiles"] = [{"name": name, "env": {agents.KEYS[program]: {"file": agents.secret(fresh, f"{program}-{name}", f"sk-{name}-00000001")}}}
+                        for name in ("good", "bad")]
+    host = fresh.configure({program: made})
+    done = host.run("doctor", "--probe", "--json", seconds=150)
+    found = [one for one in done.objects if one["check"] == "agents"]
+    assert re.search(r" is .*\d+\.\d+\.\d+", found[0]["text"]) and found[0]["level"] == "ok", found
+    assert [one["level"] for one in found[1:]] == ["ok", "error"] and done.status == 4, found
+    assert "00000001" not in done.out
+
+
+@pytest.mark.drivers("local")
+@pytest.mark.parametrize("program", agents.KEYS)
 def test_i22_sessions_go_on_and_may_be_gone(fresh, server, program):
     """I22: the real program goes on in its session; one that somebody removed is begun anew, and is no failure."""
     for name in ("home", "project"):
