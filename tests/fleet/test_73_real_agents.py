@@ -163,6 +163,21 @@ def test_i22_sessions_go_on_and_may_be_gone(fresh, server, program):
 
 @pytest.mark.drivers("local")
 @pytest.mark.parametrize("program", agents.KEYS)
+def test_a_large_prompt_arrives_whole(fresh, server, program):
+    """Far more than argv takes: the provider is shown the end of it."""
+    host = fresh.configure({program: agents.real(fresh, server, program, "ok=changes")})
+    path = os.path.join(host.dir, "large.txt")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("0123456789 abcdefghij \u00e9\n" * 8000 + "the very last line\n")
+    turn = host.published(program, "reviewer", "t-1", "--payload", path)
+    host.drain(program)
+    assert host.show(turn)["verdict"] == "changes"
+    asked = [json.dumps(one["body"]) for one in server.requests("ok=changes")]
+    assert any("the very last line" in body and len(body) > 200000 for body in asked), [len(body) for body in asked]
+
+
+@pytest.mark.drivers("local")
+@pytest.mark.parametrize("program", agents.KEYS)
 def test_l36_looking_changes_nothing(fresh, server, program):
     """L-36: a program that may only look leaves a place with a repository in it as it was."""
     place = os.path.join(fresh.dir, "project")
