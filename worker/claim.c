@@ -96,7 +96,7 @@ static baton_code may_run(const struct worker *w, const struct turn *turn, const
             "the trust folder does not let this service serve the role; see: baton keys plan";
         return BATON_E_role_not_served;
     }
-    if (turn->deadline.v != 0 && turn->deadline.v <= wall_now().v) {
+    if (turn->deadline.v != 0 && turn->deadline.v <= log_date(w->log).v) {
         *ret_note = "its deadline had passed before it could start";
         return BATON_E_deadline_exceeded;
     }
@@ -193,7 +193,7 @@ static void wait_for_time(struct worker *w, int32_t partition, struct turn_recor
 {
     turn_move(w, take_record, true, TURN_queued);
     take_record->not_before = not_before;
-    const int64_t delay = not_before.v - wall_now().v; /* a moment may have passed */
+    const int64_t delay = not_before.v - log_date(w->log).v; /* a moment may have passed */
     take_record->delay_ms = delay > 0 ? delay : 0;
     (void)attempt_begin(w, take_record, ATTEMPT_queued, w->service->profiles[0].name.s);
     (void)decide(w, partition, take_record, NULL);
@@ -221,7 +221,7 @@ static baton_code first_time(struct worker *w, const struct engine_event *event,
         return rc;
     }
     baton_code code = may_run(w, receipt->turn, &note);
-    const bool later = receipt->turn->not_before.v > wall_now().v;
+    const bool later = receipt->turn->not_before.v > log_date(w->log).v;
     if (!cancelled && code == BATON_OK && !later) {
         step = begin_next(w, &record, true, &class, &pass);
     }
@@ -242,7 +242,8 @@ static baton_code first_time(struct worker *w, const struct engine_event *event,
     } else if (later) {
         wait_for_time(w, event->partition, &record, receipt->turn->not_before);
     } else if (step.kind == NEXT_retry || step.kind == NEXT_hold) {
-        wait_for_time(w, event->partition, &record, (struct wall_ms){wall_now().v + step.delay_ms});
+        wait_for_time(w, event->partition, &record,
+                      (struct wall_ms){log_date(w->log).v + step.delay_ms});
     } else if (step.kind == NEXT_delegate) {
         begin_elsewhere(w, event->partition, &record, true, step.to, class, pass);
     } else {
@@ -434,8 +435,9 @@ static const struct executor_env *env_of(const struct worker *w, const char *pro
 static int64_t deadline_of(const struct worker *w, const struct turn *turn)
 {
     int64_t ms = w->service->deadline_ms;
-    if (turn->deadline.v != 0 && turn->deadline.v - wall_now().v < ms) {
-        ms = turn->deadline.v - wall_now().v;
+    const int64_t now = log_date(w->log).v;
+    if (turn->deadline.v != 0 && turn->deadline.v - now < ms) {
+        ms = turn->deadline.v - now;
     }
     return ms < 1 ? 1 : ms;
 }

@@ -245,7 +245,7 @@ char *delegate_sign(struct worker *w, const struct turn_record *record, const ch
         .losses = record->losses,
         .replays = record->replays,
         .class = class,
-        .at = wall_now(),
+        .at = log_date(w->log), /* the next service holds it against the log's dates */
     };
     struct baton_error err;
     char *text = NULL;

@@ -12,6 +12,7 @@
 struct log_driver_ops {
     const char *name;
     bool replaces_keys;    /* see log_replaces_keys */
+    bool dates_here;       /* records are dated with the wall clock of who appends them */
     int64_t commit_gap_ms; /* see log_commit_gap_ms */
     void (*close)(struct log *log);
     const char *(*cluster)(const struct log *log);

@@ -112,6 +112,12 @@ const char *log_cluster(const struct log *log);
  * transactions with, the least of it, and what has passed since; not known before the first. Any thread.
  */
 bool log_time(struct log *log, struct wall_ms *ret_now);
+/*
+ * What the log would date a record with that this process appends now, as near as it is known: for what
+ * is held against such dates, in a signature say. Local, and where nothing is known yet: the wall clock.
+ * Any thread.
+ */
+struct wall_ms log_date(struct log *log);
 
 /* ---- topics ---- */
 

@@ -89,6 +89,29 @@ def test_a_clock_that_is_ahead_forgets_nothing(fresh, tmp_path):
         assert host.state(turn) == "completed" and len(host.calls(turn=turn)) == 1
 
 
+@pytest.mark.drivers("kafka")  # the local log dates with the clock of its one host
+@pytest.mark.parametrize("ahead", [MONTH, -MONTH])
+def test_what_a_worker_signs_is_taken_whatever_its_clock_says(fresh, tmp_path, ahead):
+    """A pass and the renewals of a worker whose clock is a month off: the turn goes on at the next service, a moved attempt lives,
+    nothing is rejected."""
+    host = fresh.configure({"alpha": fresh.service(deadline="120s"), "beta": None}, roles={"reviewer": {"chain": ["alpha", "beta"]}},
+                           session=f"{int(1500 * SLOW)}ms", heartbeat="300ms")
+    host.plan(tasks={"t-passed": [{"class": "auth"}, {}], "t-runs": [{"until": host.fake + "/go"}]})
+    clock = Clock(str(tmp_path), "w1", ahead)
+    first = ready(host.worker("alpha", "w1", environment=clock.environment))
+    ready(host.worker("beta", "w1"))
+    passed = host.published("alpha", "reviewer", "t-passed")
+    assert [one["service"] for one in host.ends(passed, "completed")["attempts"]] == ["alpha", "beta"]
+    runs = [host.published("alpha", "owner", "t-runs", "--key", f"k-{n}") for n in range(4)]
+    host.called(4, task="t-runs")
+    host.shared(first, ready(host.worker("alpha", "w2")))
+    time.sleep(10 * SLOW)  # longer than a lease
+    open(host.fake + "/go", "w", encoding="ascii").close()
+    for turn in runs:
+        assert [one["class"] for one in host.ends(turn, "completed", 40)["attempts"]] == [None]
+    assert len(host.calls(task="t-runs")) == 4 and not host.letters() and not host.letters("--service", "beta")
+
+
 def test_open_turns_and_untaken_handoffs_outlive_their_service(fresh, tmp_path):
     """A service that was down for 40 days, its store as old as that: what was open and what was never taken runs, what ended does not."""
     host = fresh.configure({"alpha": None})

@@ -28,7 +28,7 @@ static void encode(struct leases *leases, struct lease_item *item, struct outgoi
     struct control control = {
         .kind = item->ended ? CONTROL_report : CONTROL_renew,
         .turn_id = item->turn,
-        .at = wall_now(),
+        .at = log_date(leases->spec.log),
         .attempt = item->attempt,
         .boot = item->boot,
         .failed = item->failed,
