@@ -22,13 +22,14 @@ static int run(struct command *cmd)
         jsonw_key(&w, "drivers");
         jsonw_begin_array(&w);
         jsonw_text(&w, "local");
+        jsonw_text(&w, "kafka");
         jsonw_end(&w);
         jsonw_key_bool(&w, "faults", features[0] != '\0');
         jsonw_key_text(&w, "libc", gnu_get_libc_version());
         jsonw_end(&w);
         buf_add_char(&out, '\n');
     } else {
-        buf_printf(&out, "baton %s (log: local%s%s)\n", BATON_VERSION,
+        buf_printf(&out, "baton %s (logs: local, kafka%s%s)\n", BATON_VERSION,
                    features[0] != '\0' ? "; built with " : "", features);
     }
     command_print(cmd, &out);

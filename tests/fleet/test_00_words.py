@@ -62,7 +62,9 @@ def test_json_is_json(host, words):
 
 @pytest.mark.drivers("local")
 def test_version_says_which(fresh):
-    assert re.search(r"\d+\.\d+\.\d+", fresh.run("version").ok().out)
+    text = fresh.run("version").ok().out
+    assert re.search(r"\d+\.\d+\.\d+", text) and "local, kafka" in text
+    assert fresh.run("version", "--json").ok().one["drivers"] == ["local", "kafka"]
 
 
 # ---- init ----
