@@ -8,6 +8,8 @@ import pytest
 
 from host import binary, wait_until
 
+pytestmark = pytest.mark.heavy
+
 # What makes a container's processes: a namespace in which the worker is process 1, with its own /proc.
 ALONE = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
