@@ -244,6 +244,21 @@ static void test_what_is_not_known_is_not_guessed(void **state)
     check_made("codex", "", &(struct agent_end){.value = 41, ERROR("something")}, NULL);
 }
 
+/* Who can be asked for a structured verdict is not searched for one in its prose. */
+static void test_prose_is_the_last_resort(void **state)
+{
+    static const struct agent_end ok = {.value = 0};
+    (void)state;
+    check_made(
+        "claude",
+        "{\"type\":\"result\",\"is_error\":false,\"result\":\"{\\\"verdict\\\":\\\"approve\\\"}\"}",
+        &ok, "no_verdict");
+    check_made("codex",
+               "{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":"
+               "\"So: {\\\"verdict\\\":\\\"approve\\\"}\"}}\n{\"type\":\"turn.completed\"}",
+               &ok, "no_verdict");
+}
+
 static void check_class(const char *program, int status, const char *message, const char *class)
 {
     enum failure found;
@@ -486,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_each_recorded_end_has_its_class),
         cmocka_unit_test(test_what_it_took_is_read),
         cmocka_unit_test(test_what_is_not_known_is_not_guessed),
+        cmocka_unit_test(test_prose_is_the_last_resort),
         cmocka_unit_test(test_wordings_of_the_field),
         cmocka_unit_test(test_retry_after),
         cmocka_unit_test(test_the_schema_has_the_roles_verdicts_and_no_other),

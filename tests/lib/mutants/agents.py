@@ -1,0 +1,68 @@
+"""Faults in how agent programs are started, and in what is made of what they print. Called by table.py."""
+OUTPUTS, PROMPT, LOOSE = "unit/test_agent_outputs", "unit/test_agent_prompt", "unit/test_agent_loose"
+AGENT, READONLY = "unit/test_executor_agent", "unit/test_executor_readonly"
+FLEET = "fleet/test_72_agents.py"
+
+ROWS = (
+    # ---- classes ----
+    ("unknown_words_are_auth", "S4", "worker/agent/class.c",
+     "        *ret_class = FAILURE_unavailable;\n        return true;\n    }\n    return false;",
+     "        *ret_class = FAILURE_unavailable;\n        return true;\n    }\n    *ret_class = FAILURE_auth;\n    return true;",
+     f"{OUTPUTS} test_what_is_not_known_is_not_guessed"),
+    ("words_of_any_program", "S4", "worker/agent/class.c",
+     "strcmp(row->program, program->word) == 0)", "true)",
+     f"{OUTPUTS} test_wordings_of_the_field"),
+    ("a_refusal_called_success", "S4", "worker/agent/claude.c",
+     "reading->failed = loose_true(loose_member(event, \"is_error\")) || own;", "reading->failed = own;",
+     f"{OUTPUTS} test_each_recorded_end_has_its_class"),
+    ("an_end_without_a_result", "R-41", "worker/agent/agent.c",
+     "    if (!reading->done) {\n", "    if (false) {\n",
+     f"{OUTPUTS} test_what_is_not_known_is_not_guessed"),
+    ("retry_after_without_bound", "S9", "worker/agent/class.c",
+     "return sum_ms < RETRY_AFTER_MAX_MS ? sum_ms : RETRY_AFTER_MAX_MS;", "return sum_ms;",
+     f"{OUTPUTS} test_retry_after"),
+    # ---- verdicts ----
+    ("prose_is_a_verdict", "R-41", "worker/agent/agent.c",
+     "bool text = !reading->program->schema;", "bool text = true;",
+     f"{OUTPUTS} test_prose_is_the_last_resort"),
+    ("verdicts_of_other_roles", "R-02", "worker/agent/verdict.c",
+     "if (verdict_legal(role, (enum verdict)i)) {", "if (role < ROLE_COUNT) {",
+     f"{OUTPUTS} test_the_schema_has_the_roles_verdicts_and_no_other"),
+    ("an_object_in_the_middle", "R-41", "worker/agent/verdict.c",
+     "object.at + object.len == end", "object.at + object.len <= end",
+     f"{OUTPUTS} test_a_verdict_at_the_end_of_a_text"),
+    # ---- how it is started ----
+    ("a_reviewer_may_write", "L-36", "worker/agent/claude.c",
+     "    case AGENT_ACCESS_read:\n        return \"plan\";", "    case AGENT_ACCESS_read:\n        return \"acceptEdits\";",
+     f"{OUTPUTS} test_argv_has_the_mode_and_never_a_secret"),
+    ("a_turn_names_values", "H-46", "worker/agent/prompt.c",
+     "        at = next + used;", "        at = next + 2;",
+     f"{PROMPT} test_h46_the_reviewers_prompt"),
+    ("output_as_it_comes", "S11, L-40", "worker/executor/run_agent.c",
+     "mask_add(executor_env_mask(run->env), line, len, &masked);", "buf_add(&masked, line, len);",
+     f"{AGENT} test_what_it_says_is_told_and_kept"),
+    ("switches_win_over_declared", "S11", "worker/executor/launch.c",
+     "    env_block_set_declared(&block, env);\n", "    env_block_set_declared(&block, env);\n    if (plan != NULL) {\n        set_planned(plan, &block);\n    }\n",
+     f"{AGENT} test_s11_environment_is_what_was_declared"),
+    # ---- a place that must stay as it is ----
+    ("a_place_not_looked_at", "L-36", "worker/executor/launch.c",
+     ".look = attempt != NULL && attempt->read_only &&", ".look = attempt != NULL && false &&",
+     f"{READONLY} test_l36_every_change_is_seen"),
+    ("only_the_top_of_a_place", "L-36", "common/process/guard/look.c",
+     "ok = !is_dir || paths_add(paths, folder, entry->d_name);", "ok = true;",
+     f"{READONLY} test_l36_every_change_is_seen"),
+    ("times_that_anybody_sets", "L-36", "common/process/guard/look.c",
+     "(uint64_t)st.st_mtim.tv_nsec, (uint64_t)st.st_ctim.tv_sec,\n                                  (uint64_t)st.st_ctim.tv_nsec, st.st_nlink};",
+     "(uint64_t)st.st_mtim.tv_nsec, 0, 0, st.st_nlink};",
+     f"{READONLY} test_l36_every_change_is_seen"),
+    ("git_index_counts", "L-36", "common/process/guard/look.c",
+     "if (!is_git_index(folder, name)) {", "if (true) {",
+     f"{READONLY} test_l36_looking_is_no_change"),
+    # ---- what it took ----
+    ("costs_do_not_add_up", "budget.max_cost", "common/record/turn_record.c",
+     "            usage_add(&sum, &one);\n", "            sum = one;\n",
+     f"{FLEET} test_costs_end_a_turn"),
+    ("a_gone_session_is_a_failure", "I22", "worker/executor/run_exec.c",
+     "if (run->agent != NULL && agent_run_begin_anew(run->agent) &&", "if (run->agent != NULL && false &&",
+     f"{FLEET} test_i22_a_retry_goes_on_in_the_session"),
+)
