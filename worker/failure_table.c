@@ -15,6 +15,7 @@
 /* What the present series of tries at this service has used up. */
 struct series {
     int retries;         /* provider failures that were followed by a try with the same profile */
+    int crashes;         /* the executor's own, that were followed by any try */
     const char *profile; /* of the newest attempt */
 };
 
@@ -29,7 +30,7 @@ static bool refused(const struct attempt *attempt)
 static struct series series_of(const struct config_service *service,
                                const struct turn_record *record)
 {
-    struct series series = {0, service->profiles[0].name.s};
+    struct series series = {.profile = service->profiles[0].name.s};
     const struct attempt *before = NULL;
     for (size_t i = 0; i < record->n_attempts; i++) {
         const struct attempt *attempt = &record->attempts[i];
@@ -39,6 +40,9 @@ static struct series series_of(const struct config_service *service,
         if (before != NULL && refused(before) &&
             strcmp(before->profile.s, attempt->profile.s) == 0) {
             series.retries++; /* the other profile would have been a rotation */
+        }
+        if (before != NULL && before->has_class && before->class == FAILURE_crash) {
+            series.crashes++;
         }
         before = attempt;
         series.profile = attempt->profile.s;
@@ -68,6 +72,16 @@ static const char *next_profile(const struct config_service *service,
         }
     }
     return NULL;
+}
+
+/* How often this service has tried again for that. Attempts that somebody else ended, or that ended with
+ * their worker, say nothing about it (-1): the turn's budget alone bounds them. */
+static int retries_for(const struct series *series, enum failure class)
+{
+    if (failure_counts_in(class) != COUNTER_losses) {
+        return series->retries;
+    }
+    return class == FAILURE_crash ? series->crashes : -1;
 }
 
 static bool budget_left(const struct config *config, const struct turn_record *record,
@@ -118,7 +132,7 @@ struct next_step failure_next(const struct config *config, const struct config_s
         switch (actions->list[i]) {
         case ACTION_retry:
             if (retry_after_ms > config->retry.max_wait_ms ||
-                (!loss && series.retries >= config->retry.each_service)) {
+                retries_for(&series, class) >= config->retry.each_service) {
                 break;
             }
             step.kind = NEXT_retry;

@@ -230,6 +230,42 @@ static void test_a_rotation_after_a_crash_counts_as_no_retry(void **state)
     config_free(config);
 }
 
+/* A service whose executor dies by itself has so many retries, and then it is another one's turn; whom
+ * somebody killed, or whose worker went, has the turn's budget alone. */
+static void test_crashes_are_retried_so_often_and_then_passed_on(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"retry.each_service=2", "budget.losses=9"};
+    static const char *const never[] = {"retry.each_service=0"};
+    struct config *config = configure(never, 1);
+    struct turn_record lost;
+    record_of(&lost);
+    add_attempt(&lost, "one", FAILURE_lost);
+    assert_int_equal(failure_next(config, config_service_find(config, "lint"), &lost, FAILURE_lost,
+                                  0, &nowhere, 0.5)
+                         .kind,
+                     NEXT_retry);
+    turn_record_done(&lost);
+    config_free(config);
+
+    config = configure(sets, 2);
+    const struct config_service *service = config_service_find(config, "lint");
+    const struct chances elsewhere = {"other", 0};
+    for (int class = FAILURE_crash; class <= FAILURE_killed; class ++) {
+        struct turn_record record;
+        record_of(&record);
+        for (int n = 0; n < 5; n++) {
+            add_attempt(&record, "one", (enum failure) class);
+            const struct next_step step =
+                failure_next(config, service, &record, (enum failure) class, 0, &elsewhere, 0.5);
+            assert_int_equal(step.kind,
+                             class == FAILURE_crash && n >= 2 ? NEXT_delegate : NEXT_retry);
+        }
+        turn_record_done(&record);
+    }
+    config_free(config);
+}
+
 /* Not counted: an attempt that provably never started. */
 static void test_a_try_that_never_started_counts_as_no_retry(void **state)
 {
@@ -437,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_every_class_in_every_world),
         cmocka_unit_test(test_codes_of_parking),
         cmocka_unit_test(test_a_rotation_after_a_crash_counts_as_no_retry),
+        cmocka_unit_test(test_crashes_are_retried_so_often_and_then_passed_on),
         cmocka_unit_test(test_a_try_that_never_started_counts_as_no_retry),
         cmocka_unit_test(test_what_never_starts_is_tried_ever_later),
         cmocka_unit_test(test_a_replay_begins_a_new_series),
