@@ -23,6 +23,8 @@ from chaos.tail import CallsTail, topics_tail
 
 TICK = 0.05
 STILL = 60  # seconds without a new record, after which nothing more is waited for
+HEAL = 30  # and after which a broker is started again, as an operator would: its group coordinator may have failed for good
+HEALS = 2
 HIDDEN = 10  # seconds in which a transaction that was begun meanwhile ends, by far
 AFTER = 5  # apart: seconds after the broker's return in which workers are let alone
 CALM = 8  # the least time between two faults of the broker; longer where it is slow to come back
@@ -288,6 +290,7 @@ class Run:
             thread.join(90)
         self.mend(True)
         began = moved = time.monotonic()
+        heals = HEALS if self.field.broker else 0
         while time.monotonic() < min(moved + STILL * SLOW, began + (300 + self.plan.seconds) * SLOW):
             if self.look():
                 moved = time.monotonic()
@@ -295,6 +298,10 @@ class Run:
             self.show(self, "settling")
             if not self.threads[0].is_alive() and not self.account.open() and not self.behind():
                 break
+            if heals > 0 and time.monotonic() - moved > HEAL * SLOW:
+                heals -= 1
+                self.heal()
+                moved = time.monotonic()
             time.sleep(0.2)
         for topic, number, read, end in self.hidden():
             self.troubles.append(f"{topic}/{number} can be read to {read}, and ends at {end}: a transaction lies unfinished")
@@ -304,6 +311,13 @@ class Run:
             pass
         self.troubles += self.deaths()
         self.account.judge()
+
+    def heal(self):
+        """Kafka 4.3.0 under kills: "the state machine of the coordinator is out of sync with the underlying log", and that
+        coordinator serves nobody until its broker has been started again."""
+        self.fault("broker heal")
+        self.field.broker.stop()
+        self.field.broker.again()
 
     def behind(self):
         try:
