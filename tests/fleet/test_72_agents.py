@@ -134,9 +134,8 @@ def test_services_show_which_profile_rests(fresh):
     worker.stop()
     agents.secret(host, "key-team", "good-one")
     host.worker("claude", "w1")
-    host.ends(host.published("claude", "owner", "t-3"), "completed")
+    assert host.ends(host.published("claude", "owner", "t-3"), "completed")["attempts"][0]["profile"] == "team"
     profiles([])
-    assert host.show(host.published("claude", "owner", "t-3"))["attempts"][0]["profile"] == "team"
 
 
 CLASSES = {  # what each recorded end is, and what its retry waits for
