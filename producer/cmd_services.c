@@ -243,10 +243,10 @@ static bool of_one_service(baton_code rc)
     return rc == BATON_E_topic_missing || rc == BATON_E_not_permitted;
 }
 
-/* As much of it as there is. */
+/* As much of it as there is; *ret_none: nothing at all. */
 static baton_code read_view(struct session *session, const struct config_service *service,
                             struct service_view *ret_view, struct baton_error *ret_lacks,
-                            struct baton_error *err)
+                            bool *ret_none, struct baton_error *err)
 {
     struct baton_error more = {BATON_OK, ""};
     baton_code rc =
@@ -255,6 +255,7 @@ static baton_code read_view(struct session *session, const struct config_service
         rc = service_view_read(session->log, session->config, service, false, ret_view, &more);
         if (of_one_service(rc)) {
             *ret_view = (struct service_view){.service = service, .oldest_ms = -1};
+            *ret_none = true;
             rc = BATON_OK;
         }
     } else if (rc == BATON_OK) {
@@ -272,12 +273,19 @@ static baton_code list_services(struct command *cmd, struct session *session, st
                                 struct buf *out, struct baton_error *err)
 {
     baton_code rc = BATON_OK;
+    size_t empty = 0;
     for (size_t i = 0; rc == BATON_OK && i < session->config->n_services; i++) {
         struct baton_error lacks = {BATON_OK, ""};
         struct service_view view;
-        rc = read_view(session, &session->config->services[i], &view, &lacks, err);
+        bool none = false;
+        rc = read_view(session, &session->config->services[i], &view, &lacks, &none, err);
         if (rc != BATON_OK) {
             break;
+        }
+        empty += none;
+        if (empty == session->config->n_services) {
+            *err = lacks; /* another prefix, other brokers: it is not about one service */
+            rc = lacks.code;
         }
         if (cmd->json) {
             view_json(&view, &lacks, out);
