@@ -39,6 +39,7 @@ def step(host, topic, *words):
 def test_plan_says_from_what_to_what_and_apply_mends_that(host):
     topic = host.topic("handoff")
     alter(host, topic, retention_ms=604800000)
+    wait_until(lambda: host.run("topics", "plan", "--json").ok().objects, what="the brokers to go by it")
     assert step(host, topic)["changes"] == [{"setting": "retention", "from": "7d", "to": "no limit"}]
     assert f"mend    {topic}: retention 7d -> no limit" in host.run("topics", "plan").ok().out
     refused = host.run("topics", "plan", "--check", "--json")
