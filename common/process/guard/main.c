@@ -253,6 +253,21 @@ static bool spoken_to(void)
     return poll(&fd, 1, 0) > 0;
 }
 
+/* Before the program begins: it has not begun then, and is not to. False: nobody wants it to end. */
+static bool ended_before(void)
+{
+    char word;
+    ssize_t n;
+    while ((n = recv(GUARD_FD, &word, 1, MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EINTR) {
+    }
+    if (n < 0 && errno == EAGAIN) {
+        return false;
+    }
+    report.end = GUARD_END_signaled;
+    report.value = n == 1 && word == GUARD_TERM ? SIGTERM : SIGKILL;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     struct look before;
@@ -282,7 +297,7 @@ int main(int argc, char **argv)
         return 1;
     }
     look = look && look_at_tree(&before, spoken_to);
-    if (start_program(program_argv, keep)) {
+    if (!ended_before() && start_program(program_argv, keep)) {
         watch(signals);
         kill_all();
         struct look after;

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -139,6 +140,54 @@ static void test_exec_failure_is_told(void **state)
     struct child_status status = finish(&child, 20000);
     assert_int_equal(status.end, CHILD_END_exec_failed);
     assert_int_equal(status.value, ENOENT);
+}
+
+/* A guard that begins when the file "go" is there, so that what is said to it is there before. */
+static void write_waiting_guard(char path[128])
+{
+    snprintf(path, 128, "%s/guard", dir);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.01; done\nexec %s \"$@\"\n",
+            BATON_TEST_GUARD);
+    fclose(file);
+    assert_int_equal(chmod(path, 0755), 0);
+}
+
+static void say_end(struct child *child)
+{
+    shutdown(child->lifeline, SHUT_WR); /* as if the worker had died, but what is told is heard */
+}
+
+/* Told to end before or while the guard looks at the place, the program is not begun: nobody can begin
+ * this one, and the guard would say so. */
+static void test_E06_what_ends_before_it_begins_is_not_begun(void **state)
+{
+    (void)state;
+    const char *const argv[] = {"/nonexistent/program", NULL};
+    static void (*const says[])(struct child *) = {child_kill, say_end, child_term};
+    char command[192];
+    char guard[128];
+    write_waiting_guard(guard);
+    for (int i = 0; i < 6; i++) {
+        struct baton_error err = {0};
+        struct child child;
+        struct child_spec spec = {.guard = guard,
+                                  .argv = argv,
+                                  .env = plain_env,
+                                  .cwd = dir,
+                                  .fds = {-1, -1, -1, -1},
+                                  .look = i < 3};
+        snprintf(command, sizeof(command), "rm -f %s/go && mkdir -p %s/a/b", dir, dir);
+        assert_int_equal(system(command), 0);
+        assert_int_equal(child_spawn(&spec, &child, &err), BATON_OK);
+        says[i % 3](&child);
+        snprintf(command, sizeof(command), "touch %s/go", dir);
+        assert_int_equal(system(command), 0);
+        struct child_status status = finish(&child, 20000);
+        assert_int_equal(status.end, CHILD_END_signaled);
+        assert_int_equal(status.value, i % 3 == 2 ? SIGTERM : SIGKILL);
+    }
 }
 
 static void test_missing_directory_is_told(void **state)
@@ -414,6 +463,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_ends_are_told_apart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_exec_failure_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_E06_what_ends_before_it_begins_is_not_begun, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_missing_directory_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_only_four_descriptors_and_own_session_G03, set_up,
                                         tear_down),
