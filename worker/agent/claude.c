@@ -33,7 +33,10 @@ static const char *mode_of(enum agent_access access)
 static void setup(const struct agent_request *request, struct agent_setup *ret_setup)
 {
     struct agent_words *argv = &ret_setup->argv;
-    const char *const fixed[] = {"-p", "--output-format", "stream-json", "--verbose",
+    /* Settings that lie in the place are not its own: they would name another server, which gets the
+     * key, and programs that it starts. */
+    const char *const fixed[] = {"-p",           "--output-format",   "stream-json",
+                                 "--verbose",    "--setting-sources", "user",
                                  "--json-schema"};
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
         agent_words_add(argv, "%s", fixed[i]);

@@ -31,6 +31,15 @@ static const char settings[] =
     "\"enableAutoUpdate\":false},"
     "\"privacy\":{\"usageStatisticsEnabled\":false},\"telemetry\":{\"enabled\":false}}\n";
 
+/* It takes the variables of an .env file in the place that are not set already: these would let the place
+ * name another server, which gets the key, and let that one prove nothing. Declared ones win. */
+static const char *const environment[] = {
+    "GOOGLE_GEMINI_BASE_URL=https://generativelanguage.googleapis.com/",
+    "CODE_ASSIST_ENDPOINT=https://cloudcode-pa.googleapis.com",
+    "NODE_TLS_REJECT_UNAUTHORIZED=1",
+    "NO_COLOR=1",
+};
+
 static void setup(const struct agent_request *request, struct agent_setup *ret_setup)
 {
     struct agent_words *argv = &ret_setup->argv;
@@ -52,7 +61,9 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
         agent_words_add(argv, "-m");
         agent_words_add(argv, "%s", request->model);
     }
-    agent_words_add(&ret_setup->env, "NO_COLOR=1");
+    for (size_t i = 0; i < sizeof(environment) / sizeof(environment[0]); i++) {
+        agent_words_add(&ret_setup->env, "%s", environment[i]);
+    }
     if (!request->own_home && request->declared(request->declared_arg, "GEMINI_API_KEY") != NULL) {
         agent_words_add(&ret_setup->files, ".gemini/settings.json");
         agent_words_add(&ret_setup->files, "%s", settings);

@@ -458,6 +458,31 @@ static void test_argv_has_the_mode_and_never_a_secret(void **state)
     }
 }
 
+/* S11: what lies in the place names neither the server that gets the key nor programs to start. */
+static void test_s11_the_place_names_no_server(void **state)
+{
+    static const char *const none[] = {NULL};
+    struct agent_setup claude = {0};
+    struct agent_setup gemini = {0};
+    const struct agent_request request = {.access = AGENT_ACCESS_full,
+                                          .schema = "{}",
+                                          .scratch = "/scratch",
+                                          .place = true,
+                                          .own_home = true,
+                                          .declared = declared,
+                                          .declared_arg = none};
+    (void)state;
+    agent_find("claude")->setup(&request, &claude);
+    assert_true(has(&claude.argv, "--setting-sources", "user"));
+    agent_find("gemini")->setup(&request, &gemini);
+    assert_true(has(&gemini.env,
+                    "GOOGLE_GEMINI_BASE_URL=https://generativelanguage.googleapis.com/", NULL));
+    assert_true(has(&gemini.env, "CODE_ASSIST_ENDPOINT=https://cloudcode-pa.googleapis.com", NULL));
+    assert_true(has(&gemini.env, "NODE_TLS_REJECT_UNAUTHORIZED=1", NULL));
+    agent_setup_done(&claude);
+    agent_setup_done(&gemini);
+}
+
 /* I22: sessions are kept and gone on in where that is asked for, and what is no name is never an option. */
 static void test_i22_sessions_in_argv(void **state)
 {
@@ -508,6 +533,7 @@ int main(void)
         cmocka_unit_test(test_a_verdict_at_the_end_of_a_text),
         cmocka_unit_test(test_a_long_summary_is_cut),
         cmocka_unit_test(test_argv_has_the_mode_and_never_a_secret),
+        cmocka_unit_test(test_s11_the_place_names_no_server),
         cmocka_unit_test(test_i22_sessions_in_argv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
