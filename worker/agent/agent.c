@@ -95,6 +95,7 @@ void agent_line(struct agent_reading *reading, const char *line, size_t len, str
                 struct buf *doing)
 {
     struct loose event;
+    reading->piece = false;
     if (loose_parse(line, len, &event) && loose_kind(event) == LOOSE_object) {
         reading->program->event(reading, event, said, doing);
     }
@@ -138,20 +139,43 @@ void agent_take_error(struct agent_reading *reading, struct loose message)
 
 /* ---- what came of it ---- */
 
-static void write_failure(enum failure class, const char *message, size_t len,
-                          int64_t retry_after_ms, struct buf *object)
+/* Masked before it is cut: half a secret would be none any more. */
+static void add_masked(const struct agent_end *end, const char *text, size_t len, size_t max,
+                       struct buf *out)
 {
+    if (end->mask != NULL) {
+        end->mask(end->mask_arg, text, len, out);
+    } else {
+        buf_add(out, text, len);
+    }
+    if (out->len > max) {
+        while (max > 0 && ((unsigned char)out->data[max] & 0xC0) == 0x80) {
+            max--; /* not in the middle of a character */
+        }
+        out->len = max;
+        out->data[max] = '\0';
+    }
+}
+
+static void write_failure(enum failure class, const char *message, size_t len,
+                          int64_t retry_after_ms, const struct agent_end *end, struct buf *object)
+{
+    struct buf masked = BUF_INIT;
     struct jsonw w = jsonw_to(object);
-    len = len > 0 ? strnlen(message, len) : 0; /* strict JSON has no NUL */
+    if (len > 0) { /* strict JSON has no NUL */
+        add_masked(end, message, strnlen(message, len), AGENT_MESSAGE_MAX, &masked);
+    }
     jsonw_begin_object(&w);
     jsonw_key_text(&w, "class", failure_word(class));
-    if (len > 0) {
-        jsonw_key_plain(&w, "message", message, len);
+    if (masked.len > 0) {
+        jsonw_key_plain(&w, "message", masked.data, masked.len);
     }
     if (retry_after_ms > 0) {
         jsonw_key_int(&w, "retry_after_ms", retry_after_ms);
     }
     jsonw_end(&w);
+    object->broken = object->broken || !buf_ok(&masked);
+    buf_done(&masked);
 }
 
 static const struct agent_exit *exit_of(const struct agent_program *program, int status)
@@ -192,16 +216,25 @@ static void judge_failure(const struct agent_reading *reading, const struct agen
         }
     }
     write_failure(class, message, len, len > 0 ? agent_retry_after_ms(message, len, end->now) : 0,
-                  object);
+                  end, object);
+}
+
+static void take_masked(struct loose text, const struct agent_end *end, size_t max, struct buf *out)
+{
+    struct buf whole = BUF_INIT;
+    loose_text(text, AGENT_TEXT_MAX, &whole);
+    add_masked(end, whole.data, whole.len, max, out);
+    out->broken = out->broken || !buf_ok(&whole);
+    buf_done(&whole);
 }
 
 static void write_verdict(const struct agent_reading *reading, struct loose found,
-                          struct buf *object)
+                          const struct agent_end *end, struct buf *object)
 {
     struct buf verdict = BUF_INIT;
     struct buf summary = BUF_INIT;
-    loose_text(loose_member(found, "verdict"), 64, &verdict);
-    loose_text(loose_member(found, "summary"), LIMIT_SUMMARY, &summary);
+    take_masked(loose_member(found, "verdict"), end, 64, &verdict);
+    take_masked(loose_member(found, "summary"), end, LIMIT_SUMMARY, &summary);
     struct jsonw w = jsonw_to(object);
     jsonw_begin_object(&w);
     jsonw_key_plain(&w, "verdict", verdict.data != NULL ? verdict.data : "", verdict.len);
@@ -232,7 +265,7 @@ enum agent_source agent_judge(const struct agent_reading *reading, const struct 
         return AGENT_SOURCE_none;
     }
     if (!reading->done) {
-        write_failure(FAILURE_invalid_output, cut_off, strlen(cut_off), 0, object);
+        write_failure(FAILURE_invalid_output, cut_off, strlen(cut_off), 0, end, object);
         return AGENT_SOURCE_none;
     }
     bool text = !reading->program->schema;
@@ -241,10 +274,10 @@ enum agent_source agent_judge(const struct agent_reading *reading, const struct 
                       : loose_parse(from->data, from->len, &found) &&
                             loose_kind(loose_member(found, "verdict")) == LOOSE_text;
     if (!there) {
-        write_failure(FAILURE_no_verdict, none, strlen(none), 0, object);
+        write_failure(FAILURE_no_verdict, none, strlen(none), 0, end, object);
         return AGENT_SOURCE_none;
     }
-    write_verdict(reading, found, object);
+    write_verdict(reading, found, end, object);
     return text ? AGENT_SOURCE_text : AGENT_SOURCE_schema;
 }
 

@@ -22,6 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct mask;
+
 #define AGENT_TEXT_MAX (64 * 1024) /* kept of the newest message: a verdict is far smaller */
 #define AGENT_MESSAGE_MAX 4096     /* kept of an error's message */
 #define AGENT_NAME_MAX 128         /* a model's, session's or tool's name */
@@ -77,6 +79,7 @@ struct agent_reading {
     int status;         /* HTTP status that the output names; 0: none */
     bool done;          /* the program has told its end */
     bool failed;        /* ... as a failure */
+    bool piece;         /* what the newest line said is no whole message: more of it may follow */
     struct usage usage; /* as far as the program told */
 };
 
@@ -84,7 +87,8 @@ void agent_reading_init(struct agent_reading *reading, const struct agent_progra
 void agent_reading_done(struct agent_reading *reading);
 /*
  * Takes a line of standard output, masked. Appends to said what the agent says to people, to doing what
- * it is doing; both in valid UTF-8, at most AGENT_TEXT_MAX. A line that is no JSON object is passed over.
+ * it is doing; both in valid UTF-8, at most AGENT_TEXT_MAX, and decoded: a secret may show there that the
+ * line did not. A line that is no JSON object is passed over.
  */
 void agent_line(struct agent_reading *reading, const char *line, size_t len, struct buf *said,
                 struct buf *doing);
@@ -96,6 +100,9 @@ struct agent_end {
     const char *error; /* last line of standard error, masked; NULL: none */
     size_t error_len;
     struct wall_ms now; /* some programs name the time of a reset */
+    /* Secrets that only show in what was decoded; NULL: none. */
+    void (*mask)(const struct mask *mask, const void *bytes, size_t len, struct buf *out);
+    const struct mask *mask_arg;
 };
 
 enum agent_source {

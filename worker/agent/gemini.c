@@ -78,6 +78,7 @@ static void take_message(struct agent_reading *reading, struct loose event, stru
     if (!loose_true(loose_member(event, "delta"))) {
         buf_clear(&reading->last);
     }
+    reading->piece = loose_true(loose_member(event, "delta"));
     if (reading->last.len > AGENT_TEXT_MAX / 2) { /* its end is what matters */
         size_t keep = AGENT_TEXT_MAX / 2;
         memmove(reading->last.data, reading->last.data + reading->last.len - keep, keep);

@@ -5,6 +5,7 @@
 #include "worker/executor/run_agent.h"
 
 #include "common/base/limits.h"
+#include "common/process/mask.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/prompt.h"
 
@@ -31,7 +32,9 @@ struct agent_run {
     struct executor_env *env; /* its mask is in use */
     struct line_reader lines;
     struct line_reader error_lines;
-    struct output said;
+    struct mask_stream mask; /* of what it says: a secret may come in pieces of messages */
+    struct output said;      /* masked already */
+    bool open;               /* the last piece's line has not ended */
     enum agent_source source;
     struct usage before; /* of the session that it goes on in */
     bool resumed;
@@ -231,6 +234,7 @@ struct agent_run *agent_run_new(struct executor_pool *pool, const struct attempt
         agent_reading_init(&run->reading, kind->program);
         line_reader_init(&run->lines, LIMIT_CHILD_FRAME);
         line_reader_init(&run->error_lines, LIMIT_STDERR_LINE);
+        mask_stream_init(&run->mask, executor_env_mask(run->env));
         output_init(&run->said, mask_nothing(), OUTPUT_HEAD, OUTPUT_TAIL, NULL, NULL);
     }
     return run;
@@ -242,6 +246,7 @@ void agent_run_free(struct agent_run *run)
         agent_reading_done(&run->reading);
         line_reader_done(&run->lines);
         line_reader_done(&run->error_lines);
+        mask_stream_done(&run->mask);
         output_done(&run->said);
         executor_env_free(run->env);
         free(run);
@@ -259,26 +264,59 @@ static void tell(struct executor_pool *pool, const struct attempt *attempt, cons
     }
 }
 
+/* What the agent says, each message on lines of its own. Appends to told what is decided of it. */
+static void say(struct agent_run *run, const struct buf *said, struct buf *told)
+{
+    struct buf ends = BUF_INIT; /* a line of before */
+    if (run->open && !run->reading.piece) {
+        run->open = false;
+        mask_stream_feed(&run->mask, "\n", 1, &ends);
+        output_feed(&run->said, ends.data, ends.len);
+        while (ends.len > 0 && ends.data[ends.len - 1] == '\n') {
+            ends.len--;
+        }
+        buf_add(told, ends.data, ends.len);
+    }
+    buf_done(&ends);
+    if (said->len > 0) {
+        bool line = said->data[said->len - 1] == '\n';
+        size_t before = told->len;
+        run->any_said = true;
+        run->open = run->reading.piece && !line;
+        mask_stream_feed(&run->mask, said->data, said->len, told);
+        if (!line && !run->open) {
+            mask_stream_feed(&run->mask, "\n", 1, told);
+        }
+        output_feed(&run->said, told->data + before, told->len - before);
+        if (!line && !run->open && told->len > before && told->data[told->len - 1] == '\n') {
+            told->len--;
+        }
+    }
+}
+
 static void take_line(struct agent_run *run, struct executor_pool *pool,
                       const struct attempt *attempt, const char *line, size_t len)
 {
     struct buf masked = BUF_INIT;
     struct buf said = BUF_INIT;
     struct buf doing = BUF_INIT;
+    struct buf told = BUF_INIT;
     mask_add(executor_env_mask(run->env), line, len, &masked);
     if (buf_ok(&masked) && masked.len > 0) {
         agent_line(&run->reading, masked.data, masked.len, &said, &doing);
     }
-    if (buf_ok(&said) && said.len > 0) {
-        run->any_said = true;
-        output_feed(&run->said, said.data, said.len);
-        output_feed(&run->said, "\n", said.data[said.len - 1] == '\n' ? 0 : 1);
+    /* Decoded, they may show what the line did not. */
+    if (buf_ok(&said) && buf_ok(&doing) && (said.len > 0 || doing.len > 0)) {
+        say(run, &said, &told);
+        tell(pool, attempt, &told);
+        buf_clear(&told);
+        mask_add(executor_env_mask(run->env), doing.data, doing.len, &told);
+        tell(pool, attempt, &told);
     }
-    tell(pool, attempt, &said);
-    tell(pool, attempt, &doing);
     buf_done(&masked);
     buf_done(&said);
     buf_done(&doing);
+    buf_done(&told);
 }
 
 /* A line that is too long is passed over: what a tool printed, say. The program's own end is short. */
@@ -318,6 +356,18 @@ void agent_run_feed_error(struct agent_run *run, const char *bytes, size_t len)
     }
 }
 
+static void end_said(struct agent_run *run)
+{
+    struct buf rest = BUF_INIT;
+    if (run->open) {
+        mask_stream_feed(&run->mask, "\n", 1, &rest);
+    }
+    mask_stream_end(&run->mask, &rest);
+    output_feed(&run->said, rest.data, rest.len);
+    output_end(&run->said);
+    buf_done(&rest);
+}
+
 void agent_run_end(struct agent_run *run, const struct executor_exit *exit,
                    const struct output *error, struct buf *object)
 {
@@ -327,7 +377,7 @@ void agent_run_end(struct agent_run *run, const struct executor_exit *exit,
     if (line_reader_rest(&run->lines, &line, &len)) {
         take_line(run, NULL, NULL, line, len);
     }
-    output_end(&run->said);
+    end_said(run);
     output_add_last_line(error, last, sizeof(last));
     const struct agent_end end = {
         .signaled = exit->signaled,
@@ -335,6 +385,8 @@ void agent_run_end(struct agent_run *run, const struct executor_exit *exit,
         .error = last[0] != '\0' ? last + 2 : NULL, /* behind its ": " */
         .error_len = last[0] != '\0' ? strlen(last + 2) : 0,
         .now = wall_now(),
+        .mask = mask_add,
+        .mask_arg = executor_env_mask(run->env),
     };
     run->source = agent_judge(&run->reading, &end, object);
     run->gone = run->gone || agent_session_gone(&run->reading, end.error, end.error_len);
@@ -346,12 +398,22 @@ bool agent_run_begin_anew(const struct agent_run *run)
     return run->resumed && run->gone;
 }
 
+static void mask_name(const struct agent_run *run, char *name, size_t size)
+{
+    struct buf masked = BUF_INIT;
+    mask_add(executor_env_mask(run->env), name, strlen(name), &masked);
+    snprintf(name, size, "%s", buf_ok(&masked) && masked.len > 0 ? masked.data : "");
+    buf_done(&masked);
+}
+
 void agent_run_usage(const struct agent_run *run, char usage[USAGE_TEXT_MAX + 1])
 {
     struct usage told = agent_usage(&run->reading, run->source);
     if (run->resumed && run->reading.program->cumulative) {
         usage_subtract(&told, &run->before);
     }
+    mask_name(run, told.model, sizeof(told.model));
+    mask_name(run, told.session, sizeof(told.session));
     char *text = usage_text(&told);
     snprintf(usage, USAGE_TEXT_MAX + 1, "%s", text != NULL ? text : "");
     free(text);

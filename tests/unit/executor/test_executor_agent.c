@@ -207,6 +207,84 @@ static void test_what_it_says_is_told_and_kept(void **state)
     agent_done(&a);
 }
 
+/* The same for what a line of the program does not show as it is: the keys of pieces, and escaped ones. */
+static void check_nothing_told(const char *agent, const char *script, const char *summary)
+{
+    struct agent_fixture a;
+    agent_new(&a, agent, script);
+    struct executor_event *event = fixture_run(&a.f);
+    if (!event->end.ok || strstr(event->end.result, summary) == NULL) {
+        fail_msg("%s: %s %s", agent, event->end.message, event->end.result);
+    }
+    assert_null(strstr(event->end.result, "0123456789"));
+    assert_null(strstr(event->end.output, "0123456789"));
+    assert_null(strstr(event->end.output, "sk-can"));
+    assert_non_null(strstr(event->end.output, "key ***"));
+    assert_null(strstr(a.f.progress, "0123456789"));
+    assert_null(strstr(a.f.progress, "sk-can"));
+    executor_event_free(event);
+    agent_done(&a);
+}
+
+#define PIECE(text)                                                                                \
+    "echo '{\"type\":\"message\",\"role\":\"assistant\",\"delta\":true,\"content\":\"" text "\"}'" \
+    "\n"
+#define SAID(text)                                                                                 \
+    "echo '{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"" text     \
+    "\"}}'\n"
+
+static void test_s11_secrets_that_show_when_decoded(void **state)
+{
+    (void)state;
+    check_nothing_told(
+        "gemini",
+        PIECE("{\\\"verdict\\\":\\\"approve\\\",\\\"summary\\\":\\\"the key sk-can")
+            PIECE("ary-01234") PIECE(
+                "56789\\\"}") "echo '{\"type\":\"result\",\"status\":\"success\",\"stats\":{}}'",
+        "\"summary\":\"the key ***\"");
+    check_nothing_told(
+        "codex",
+        SAID("the key sk-c\\u0061nary-0123456789") "echo "
+                                                   "'{\"type\":\"item.started\",\"item\":{\"type\":"
+                                                   "\"command_execution\","
+                                                   "\"command\":\"echo "
+                                                   "sk-c\\u0061nary-0123456789\"}}'\n" SAID(
+                                                       "{\\\"verdict\\\":\\\"approve\\\","
+                                                       "\\\"summary\\\":\\\"the key "
+                                                       "sk-c\\u0061nary-0123456789\\\"}") "echo "
+                                                                                          "'{"
+                                                                                          "\"type\""
+                                                                                          ":\"turn."
+                                                                                          "complete"
+                                                                                          "d\"}'",
+        "\"summary\":\"the key ***\"");
+    check_nothing_told(
+        "codex",
+        SAID("the key sk-canary-0123456789")
+            SAID("{\\\"verdict\\\":\\\"approve\\\",\\\"summary\\\":\\\"the key "
+                 "sk-c\\\\u0061nary-0123456789\\\"}") "echo '{\"type\":\"turn.completed\"}'",
+        "\"summary\":\"the key ***\"");
+}
+
+/* Pieces of one message stand on one line, and the next message on its own. */
+static void test_pieces_of_a_message(void **state)
+{
+    struct agent_fixture a;
+    (void)state;
+    agent_new(&a, "gemini",
+              PIECE("I lo")
+                  PIECE("ok") "echo '{\"type\":\"tool_use\",\"tool_name\":\"read\"}'\n" PIECE(
+                      "{\\\"verdict\\\":\\\"approve\\\"}") "echo "
+                                                           "'{\"type\":\"result\",\"status\":"
+                                                           "\"success\",\"stats\":{}}'");
+    struct executor_event *event = fixture_run(&a.f);
+    assert_true(event->end.ok);
+    assert_string_equal(event->end.output, "I look\n{\"verdict\":\"approve\"}\n");
+    executor_event_free(event);
+    assert_string_equal(a.f.progress, "I lo\nok\nuses read\n{\"verdict\":\"approve\"}\n");
+    agent_done(&a);
+}
+
 static void check_failure(const char *agent, const char *script, enum failure failure,
                           const char *message)
 {
@@ -288,6 +366,42 @@ static void test_access_and_place(void **state)
     }
 }
 
+/* L-36: a session that is gone begins anew, but not over what it has changed: that would be its ground. */
+static void test_l36_nothing_begins_anew_over_a_change(void **state)
+{
+    static const char *const does[] = {"true", "echo x >x"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(does); i++) {
+        struct agent_fixture a;
+        char script[1024];
+        char place[96];
+        char program[128];
+        snprintf(script, sizeof(script),
+                 "if [ ! -e $OUT/again ]; then touch $OUT/again; %s\n"
+                 "echo 'No conversation found with session ID: s-1' >&2; exit 1; fi\n%s",
+                 does[i], RESULT("{\"verdict\":\"approve\",\"summary\":\"fine\"}"));
+        agent_new(&a, "claude", script);
+        executor_pool_free(a.f.pool);
+        snprintf(place, sizeof(place), "%s/place", a.f.dir);
+        snprintf(program, sizeof(program), "%s/agent", a.f.dir);
+        assert_int_equal(mkdir(place, 0700), 0);
+        const char *const command[] = {program, NULL};
+        a.f.set.home = a.f.dir;
+        a.f.set.resume = true;
+        a.f.job.session = "s-1";
+        a.f.job.place = place;
+        fixture_open(&a.f, command);
+        struct executor_event *event = fixture_run(&a.f);
+        if (i == 0) {
+            assert_true(event->end.ok);
+            executor_event_free(event);
+        } else {
+            expect_failure(event, FAILURE_readonly_violated, "has changed");
+        }
+        agent_done(&a);
+    }
+}
+
 static void test_a_bad_prompt_stops_the_start(void **state)
 {
     struct fixture f;
@@ -315,9 +429,12 @@ int main(void)
         cmocka_unit_test(test_s11_environment_is_what_was_declared),
         cmocka_unit_test(test_files_lie_in_the_scratch_directory),
         cmocka_unit_test(test_what_it_says_is_told_and_kept),
+        cmocka_unit_test(test_s11_secrets_that_show_when_decoded),
+        cmocka_unit_test(test_pieces_of_a_message),
         cmocka_unit_test(test_ends_are_classes),
         cmocka_unit_test(test_a_deadline_tells_what_it_waited_for),
         cmocka_unit_test(test_access_and_place),
+        cmocka_unit_test(test_l36_nothing_begins_anew_over_a_change),
         cmocka_unit_test(test_a_bad_prompt_stops_the_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
