@@ -286,14 +286,17 @@ bool child_reap(struct child *child, struct child_status *ret_status)
     }
     child->pid = -1;
     if (n != (ssize_t)sizeof(report)) {
-        *ret_status =
-            (struct child_status){CHILD_END_guard_lost, rc == 0 ? info.si_status : 0, true, false};
+        *ret_status = (struct child_status){CHILD_END_guard_lost, rc == 0 ? info.si_status : 0,
+                                            true, CHILD_LOOK_unlooked};
         return true;
     }
     enum child_end end = report.end == GUARD_END_exited     ? CHILD_END_exited
                          : report.end == GUARD_END_signaled ? CHILD_END_signaled
                                                             : CHILD_END_exec_failed;
-    *ret_status = (struct child_status){end, report.value, report.left != 0, report.changed != 0};
+    enum child_look look = report.look == GUARD_LOOK_same      ? CHILD_LOOK_same
+                           : report.look == GUARD_LOOK_changed ? CHILD_LOOK_changed
+                                                               : CHILD_LOOK_unlooked;
+    *ret_status = (struct child_status){end, report.value, report.left != 0, look};
     return true;
 }
 

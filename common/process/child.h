@@ -29,7 +29,7 @@ struct child_spec {
     const char *cwd;         /* absolute directory */
     int fds[4];              /* become 0..3 of the program; -1: /dev/null. Stay the caller's */
     bool keep_capabilities;  /* argv begins with a prefix that changes the uid */
-    bool look;               /* cwd must stay as it is: child_status.changed says whether it has */
+    bool look;               /* cwd must stay as it is: child_status.look says whether it has */
 };
 
 enum child_end {
@@ -40,11 +40,17 @@ enum child_end {
                               others of the tree may live: sweep_kill */
 };
 
+enum child_look {
+    CHILD_LOOK_same, /* or nobody was to look */
+    CHILD_LOOK_changed,
+    CHILD_LOOK_unlooked, /* the guard was ended before it had looked: it may have changed */
+};
+
 struct child_status {
     enum child_end end;
     int value;
-    bool left;    /* processes are left that the guard could not kill */
-    bool changed; /* child_spec.look: something below cwd has changed since it began */
+    bool left;            /* processes are left that the guard could not kill */
+    enum child_look look; /* child_spec.look: has anything below cwd changed since it began? */
 };
 
 /*

@@ -260,7 +260,7 @@ static void judge(const struct attempt *attempt, const struct executor_outcome *
             buf_add_text(message, "; before that: ");
             text_add(message, outcome->hint, strlen(outcome->hint), sizeof(outcome->hint));
         }
-    } else if (attempt->stopped) {
+    } else if (attempt->stopped && !outcome->void_verdict) {
         end->failure = FAILURE_killed;
         end->killed_by_stop = true;
         buf_add_text(message, attempt->reason == EXECUTOR_STOP_cancel ? "ended by a cancel"

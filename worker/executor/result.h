@@ -31,6 +31,7 @@ struct executor_outcome {
     bool ok;
     enum verdict verdict; /* ok */
     enum failure failure; /* !ok */
+    bool void_verdict;    /* !ok: there is a verdict, which counts for nothing: no stop hides why */
     int64_t retry_after_ms;
     size_t object_at; /* ok: the object within the bytes, without white space around it */
     size_t object_len;

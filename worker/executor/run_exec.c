@@ -182,6 +182,27 @@ static void free_run(struct executor_pool *pool, struct exec_run *run)
     pool_bury(pool, run);
 }
 
+/* What was seen of a place that had to stay as it is goes before what the executor says. */
+static void judge_place(const struct exec_run *run, enum child_look look,
+                        struct executor_outcome *outcome)
+{
+    const char *place = run->attempt->place;
+    if (look == CHILD_LOOK_changed) {
+        outcome->void_verdict = outcome->ok;
+        outcome->ok = outcome->by_exit = false;
+        outcome->failure = FAILURE_readonly_violated;
+        outcome->retry_after_ms = 0;
+        snprintf(outcome->message, sizeof(outcome->message),
+                 "the attempt had to leave %s as it is, and something below it has changed", place);
+    } else if (look == CHILD_LOOK_unlooked && outcome->ok) {
+        outcome->ok = false; /* mostly by the kill of a stop or deadline, which goes before this */
+        outcome->failure = FAILURE_crash;
+        snprintf(outcome->message, sizeof(outcome->message),
+                 "the attempt had to leave %s as it is, and whether it did could not be seen",
+                 place);
+    }
+}
+
 /* True, and the attempt goes on: its agent's session is gone, and it is to begin without one. */
 static bool settle(struct exec_run *run, const struct child_status *status)
 {
@@ -192,18 +213,11 @@ static bool settle(struct exec_run *run, const struct child_status *status)
     output_end(&run->text);
     output_end(&run->error_text);
     judge(run, status, &object, &outcome);
-    if (run->agent != NULL && agent_run_begin_anew(run->agent) &&
+    judge_place(run, status->look, &outcome);
+    if (status->look == CHILD_LOOK_same && run->agent != NULL && agent_run_begin_anew(run->agent) &&
         run->attempt->phase == ATTEMPT_PHASE_running) {
         buf_done(&object);
         return true;
-    }
-    if (status->changed) {
-        outcome.ok = outcome.by_exit = false;
-        outcome.failure = FAILURE_readonly_violated;
-        outcome.retry_after_ms = 0;
-        snprintf(outcome.message, sizeof(outcome.message),
-                 "the attempt had to leave %s as it is, and something below it has changed",
-                 run->attempt->place);
     }
     const struct output *said = run->agent != NULL ? agent_run_said(run->agent) : NULL;
     output_text(said != NULL ? said : &run->text, &run->error_text, &text, &truncated);

@@ -214,19 +214,19 @@ static bool start_program(char **argv, bool keep_capabilities)
     return true;
 }
 
-/* Waits until the program has ended or everything shall be killed. */
-static void watch(int signals)
+/* Waits until the program has ended or everything shall be killed; true: it has ended. */
+static bool watch(int signals)
 {
     struct pollfd fds[2] = {{signals, POLLIN, 0}, {GUARD_FD, POLLIN, 0}};
     while (program > 0) {
         if (poll(fds, 2, -1) < 0 && errno != EINTR) {
-            return;
+            return false;
         }
         if (fds[0].revents != 0) {
             struct signalfd_siginfo info;
             if (read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info) &&
                 info.ssi_signo != SIGCHLD) {
-                return; /* SIGTERM: the thread that started us is gone, or an operator wants it */
+                return false; /* SIGTERM: the thread that started us is gone, or an operator wants it */
             }
             reap();
         }
@@ -237,12 +237,13 @@ static void watch(int signals)
                 continue;
             }
             if (n != 1 || word != GUARD_TERM) {
-                return;
+                return false;
             }
             kill(-program, SIGTERM);
             kill(-program, SIGCONT);
         }
     }
+    return true;
 }
 
 /* The worker has said something, or is gone: whatever it is, looking on is not wanted. The word stays
@@ -251,6 +252,27 @@ static bool spoken_to(void)
 {
     struct pollfd fd = {GUARD_FD, POLLIN, 0};
     return poll(&fd, 1, 0) > 0;
+}
+
+/* After the program: only the kill, or a worker that is gone, ends the last look. A TERM comes too late for
+ * the program, and what it has said in time still counts. */
+static bool killed(void)
+{
+    char word;
+    ssize_t n;
+    do {
+        n = recv(GUARD_FD, &word, 1, MSG_DONTWAIT);
+    } while ((n < 0 && errno == EINTR) || (n == 1 && word == GUARD_TERM));
+    return n >= 0 || errno != EAGAIN;
+}
+
+static enum guard_look look_again(const struct look *before, bool ended)
+{
+    struct look after;
+    if (!ended || !look_at_tree(&after, killed) || killed()) {
+        return GUARD_LOOK_unlooked;
+    }
+    return look_same(before, &after) ? GUARD_LOOK_same : GUARD_LOOK_changed;
 }
 
 /* Before the program begins: it has not begun then, and is not to. False: nobody wants it to end. */
@@ -296,13 +318,16 @@ int main(int argc, char **argv)
     if (signals < 0 || getppid() != worker) {
         return 1;
     }
-    look = look && look_at_tree(&before, spoken_to);
-    if (!ended_before() && start_program(program_argv, keep)) {
-        watch(signals);
+    bool seen = !look || look_at_tree(&before, spoken_to);
+    if (ended_before()) {
+        /* said already */
+    } else if (!seen) {
+        report = (struct guard_report){GUARD_END_exec_failed, ENOMEM, 0, 0};
+    } else if (start_program(program_argv, keep)) {
+        bool ended = watch(signals);
         kill_all();
-        struct look after;
-        if (look && look_at_tree(&after, spoken_to)) {
-            report.changed = look_same(&before, &after) ? 0 : 1;
+        if (look) {
+            report.look = look_again(&before, ended);
         }
         if (report.end == 0) { /* the program itself could not be killed */
             report.end = GUARD_END_signaled;

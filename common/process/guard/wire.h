@@ -24,11 +24,17 @@ enum guard_end {
     GUARD_END_exec_failed, /* value: errno; the program never ran */
 };
 
+enum guard_look {
+    GUARD_LOOK_same, /* or it was not to look */
+    GUARD_LOOK_changed,
+    GUARD_LOOK_unlooked, /* it had to end before it had seen it all: nobody knows */
+};
+
 struct guard_report {
     uint32_t end; /* enum guard_end */
     int32_t value;
-    uint32_t left;    /* 1: descendants are left that could not be killed */
-    uint32_t changed; /* 1: the working directory's tree has changed (GUARD_LOOK) */
+    uint32_t left; /* 1: descendants are left that could not be killed */
+    uint32_t look; /* enum guard_look: of the working directory's tree */
 };
 
 #endif

@@ -109,6 +109,54 @@ static void test_l36_before_other_failures(void **state)
     fixture_done(&r.f);
 }
 
+/* A verdict that came in time after a stop is judged like any other; without one the stop is the end. */
+static void test_l36_a_stop_does_not_hide_it(void **state)
+{
+    static const char verdict[] = "printf '{\"verdict\":\"approve\"}' >&3;";
+    (void)state;
+    for (int with_verdict = 0; with_verdict < 2; with_verdict++) {
+        struct readonly r;
+        char script[512];
+        snprintf(script, sizeof(script),
+                 "end() { echo more >>file; %s exit 0; }; trap end TERM; echo 1 >../ready;"
+                 "while :; do sleep 0.02; done",
+                 with_verdict ? verdict : "");
+        place_new(&r, script, true);
+        executor_pool_free(r.f.pool);
+        r.f.set.grace_ms = WAIT_MS;
+        fixture_open_script(&r.f, script);
+        fixture_start(&r.f);
+        fixture_number(&r.f, "ready");
+        executor_stop(r.f.pool, &r.f.job.turn, 1, EXECUTOR_STOP_stop);
+        struct executor_event *event = fixture_next(&r.f, EXECUTOR_EVENT_end);
+        assert_int_equal(event->end.killed_by_stop, !with_verdict);
+        expect_failure(event, with_verdict ? FAILURE_readonly_violated : FAILURE_killed,
+                       with_verdict ? "has changed" : "clean stop");
+        fixture_done(&r.f);
+    }
+}
+
+/* A guard that could not look, and says so (common/process/guard/wire.h): no verdict counts then. */
+static void test_l36_what_was_not_looked_at_completes_nothing(void **state)
+{
+    struct readonly r;
+    char path[128];
+    (void)state;
+    place_new(&r, "true", true);
+    executor_pool_free(r.f.pool);
+    snprintf(path, sizeof(path), "%s/guard", r.f.dir);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\nprintf '{\"verdict\":\"approve\"}' >&3\n"
+                  "printf '\\1\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\2\\0\\0\\0' >&4\n");
+    fclose(file);
+    assert_int_equal(chmod(path, 0755), 0);
+    r.f.set.guard_path = path;
+    fixture_open_script(&r.f, "true");
+    expect_failure(fixture_run(&r.f), FAILURE_crash, "could not be seen");
+    fixture_done(&r.f);
+}
+
 /* A large tree takes its time beside the pool's thread: other attempts start and end meanwhile. */
 static void test_a_large_tree_holds_nobody_up(void **state)
 {
@@ -131,6 +179,8 @@ int main(void)
         cmocka_unit_test(test_l36_looking_is_no_change),
         cmocka_unit_test(test_l36_an_owner_may_write),
         cmocka_unit_test(test_l36_before_other_failures),
+        cmocka_unit_test(test_l36_a_stop_does_not_hide_it),
+        cmocka_unit_test(test_l36_what_was_not_looked_at_completes_nothing),
         cmocka_unit_test(test_a_large_tree_holds_nobody_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
