@@ -15,6 +15,10 @@
 
 /* clang-format off */
 #define AGENT_WORDINGS(WORDING) \
+    /* Bounds of its own, whatever else stands beside them. */ \
+    WORDING(claude, 0, "error_max_budget_usd",            no_verdict)     /* 2.1: what is left of the turn's, not the provider's */ \
+    WORDING(claude, 0, "error_max_turns",                 no_verdict)     /* 1 and 2: its own bound of steps */ \
+    WORDING(claude, 0, "error_max_structured_output",     no_verdict)     /* 2.1: no answer fitted the schema */ \
     /* A status that means something else beside certain words. */ \
     WORDING(any,    400, "api_key_invalid",               auth)           /* gemini 0.61 */ \
     WORDING(any,    400, "api key not valid",             auth)           /* gemini, older */ \
@@ -57,9 +61,6 @@
     WORDING(claude, 0, "weekly limit reached",            quota)          /* 2 */ \
     WORDING(claude, 0, "session limit",                   quota)          /* 2 */ \
     WORDING(claude, 0, "hit your limit",                  quota)          /* 2 */ \
-    WORDING(claude, 0, "error_max_budget_usd",            quota)          /* 2.1: its own budget */ \
-    WORDING(claude, 0, "error_max_turns",                 no_verdict)     /* 1 and 2: its own bound of steps */ \
-    WORDING(claude, 0, "error_max_structured_output",     no_verdict)     /* 2.1: no answer fitted the schema */ \
     WORDING(claude, 0, "prompt is too long",              bad_request)    /* 1 and 2 */ \
     WORDING(claude, 0, "issue with the selected model",   access_denied)  /* 2 */ \
     WORDING(claude, 0, "usage policy",                    policy)         /* 1 and 2 */ \

@@ -82,6 +82,17 @@ static void take_content(struct loose content, struct buf *said, struct buf *doi
     }
 }
 
+/* "error_max_turns: Reached maximum number of turns (3)". */
+static void name_bound(struct agent_reading *reading, struct loose subtype)
+{
+    struct buf named = BUF_INIT;
+    loose_text(subtype, AGENT_NAME_MAX, &named);
+    buf_add_text(&named, ": ");
+    buf_add(&named, reading->message.data, reading->message.len);
+    buf_done(&reading->message);
+    reading->message = named;
+}
+
 static void take_result(struct agent_reading *reading, struct loose event)
 {
     struct usage *usage = &reading->usage;
@@ -114,6 +125,9 @@ static void take_result(struct agent_reading *reading, struct loose event)
             first = own ? subtype : loose_member(event, "result");
         }
         agent_take_error(reading, first);
+        if (own && first.at != subtype.at) { /* told in prose: the subtype is what has a class */
+            name_bound(reading, subtype);
+        }
     }
 }
 

@@ -244,6 +244,31 @@ static void test_what_is_not_known_is_not_guessed(void **state)
     check_made("codex", "", &(struct agent_end){.value = 41, ERROR("something")}, NULL);
 }
 
+/* Claude's own bounds: the subtype names them, and its list of errors says them in prose. */
+static void test_bounds_of_its_own(void **state)
+{
+    static const char *const subtypes[] = {"error_max_turns", "error_max_budget_usd",
+                                           "error_max_structured_output_retries"};
+    static const char *const errors[] = {
+        "", "\"Reached maximum budget ($0.01)\"",
+        "\"Reached maximum number of turns (3): status 429, usage limit, session limit\""};
+    static const struct agent_end failed = {.value = 1};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(subtypes); i++) {
+        for (size_t k = 0; k < COUNT_OF(errors); k++) {
+            char line[512];
+            snprintf(line, sizeof(line),
+                     "{\"type\":\"result\",\"subtype\":\"%s\",\"is_error\":true,\"errors\":[%s]}",
+                     subtypes[i], errors[k]);
+            check_made("claude", line, &failed, "no_verdict");
+        }
+    }
+    check_made("claude",
+               "{\"type\":\"result\",\"subtype\":\"error_during_execution\",\"is_error\":true,"
+               "\"errors\":[\"Not logged in\"]}",
+               &failed, "auth");
+}
+
 /* Who can be asked for a structured verdict is not searched for one in its prose. */
 static void test_prose_is_the_last_resort(void **state)
 {
@@ -526,6 +551,7 @@ int main(void)
         cmocka_unit_test(test_each_recorded_end_has_its_class),
         cmocka_unit_test(test_what_it_took_is_read),
         cmocka_unit_test(test_what_is_not_known_is_not_guessed),
+        cmocka_unit_test(test_bounds_of_its_own),
         cmocka_unit_test(test_prose_is_the_last_resort),
         cmocka_unit_test(test_wordings_of_the_field),
         cmocka_unit_test(test_retry_after),
