@@ -1,6 +1,6 @@
 /*
  * Fingerprints of trees. In: guard/main.c. Out: the file system, read only.
- * Breadth first over a list of paths: neither depth nor width is bounded by the stack.
+ * A list of paths that are still to be entered, the last one first: neither depth nor width is bounded by the stack.
  */
 #include "common/process/guard/look.h"
 
@@ -51,10 +51,22 @@ static void add_bytes(uint64_t hash[2], const void *bytes, size_t len)
     }
 }
 
-static bool is_git_index(const char *folder, const char *name)
+/* dir: folder, open. Below .git/modules and .git/worktrees are repositories of submodules and other work
+ * trees, in folders of any name and depth; there, a branch may be called index, too. */
+static bool is_git_index(int dir, const char *folder, const char *name)
 {
     size_t len = strlen(folder);
-    return len >= 5 && strcmp(folder + len - 5, "/.git") == 0 && strcmp(name, "index") == 0;
+    if (strcmp(name, "index") != 0) {
+        return false;
+    }
+    if (len >= 5 && strcmp(folder + len - 5, "/.git") == 0) {
+        return true;
+    }
+    return (strstr(folder, "/.git/modules/") != NULL ||
+            strstr(folder, "/.git/worktrees/") != NULL) &&
+           faccessat(dir, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (faccessat(dir, "objects", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+            faccessat(dir, "commondir", F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
 /* One entry of a folder that is open as dir. */
@@ -74,7 +86,7 @@ static void add_entry(struct look *look, int dir, const char *folder, const char
         const uint64_t files[] = {(uint64_t)st.st_size,         (uint64_t)st.st_mtim.tv_sec,
                                   (uint64_t)st.st_mtim.tv_nsec, (uint64_t)st.st_ctim.tv_sec,
                                   (uint64_t)st.st_ctim.tv_nsec, st.st_nlink};
-        if (!is_git_index(folder, name)) {
+        if (!is_git_index(dir, folder, name)) {
             add_bytes(hash, always, sizeof(always));
             if (!*ret_is_dir) {
                 add_bytes(hash, files, sizeof(files));

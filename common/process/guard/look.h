@@ -3,7 +3,7 @@
  * owner, mode, size, inode, times of change, and where a link points. No content is read: whatever
  * changes a file's content changes its ctime, which nobody but the clock's owner can set.
  *
- * git's index is left out, and times of directories: looking at a tree with git refreshes the index,
+ * git's index (also that of a submodule or another work tree) is left out, and times of directories: looking at a tree with git refreshes the index,
  * which changes nothing that anybody has written.
  */
 #ifndef BATON_PROCESS_GUARD_LOOK_H

@@ -12,14 +12,17 @@ struct readonly {
 
 static void place_new(struct readonly *r, const char *script, bool read_only)
 {
-    char command[512];
+    char command[1024];
     fixture_new(&r->f, EXECUTOR_KIND_exec);
     snprintf(r->place, sizeof(r->place), "%s/place", r->f.dir);
     snprintf(
         command, sizeof(command),
         "mkdir -p %s/sub/deep/er %s/.git && cd %s && echo one >file && echo two >sub/deep/er/file "
         "&& ln -s file link && echo index >.git/index && echo ref >.git/HEAD && touch -d "
-        "'2020-01-01' file",
+        "'2020-01-01' file && mkdir -p .git/modules/a/b/objects .git/modules/a/b/refs/heads "
+        ".git/worktrees/w && touch .git/modules/a/b/HEAD .git/modules/a/b/index "
+        ".git/modules/a/b/refs/heads/index .git/worktrees/w/HEAD .git/worktrees/w/commondir "
+        ".git/worktrees/w/index",
         r->place, r->place, r->place);
     assert_int_equal(system(command), 0);
     r->f.job.place = r->place;
@@ -50,6 +53,8 @@ static const char *const changes[] = {
     "(sleep 0.05; echo late >>file) & sleep 0.2", /* somebody it left behind */
     "setsid sh -c 'echo late >>file' & sleep 0.2",
     "rm -rf .git",
+    "echo other >.git/modules/a/b/HEAD",
+    "echo other >.git/modules/a/b/refs/heads/index", /* a branch */
 };
 
 static void test_l36_every_change_is_seen(void **state)
@@ -72,6 +77,8 @@ static const char *const looks[] = {
     "cat file sub/deep/er/file link >/dev/null; ls -laR . >/dev/null",
     "echo new >x && rm x",                                              /* nothing is left of it */
     "echo refreshed >.git/index.lock && mv .git/index.lock .git/index", /* what `git status` does */
+    "cd .git/modules/a/b && echo refreshed >index.lock && mv index.lock index", /* in a submodule */
+    "cd .git/worktrees/w && echo refreshed >index.lock && mv index.lock index",
     "echo elsewhere >$TMPDIR/x; echo home >$HOME/y",
 };
 
