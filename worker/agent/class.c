@@ -112,14 +112,17 @@ static int64_t unit_ms(const char *word, size_t len)
     return 0;
 }
 
-/* A number and its unit, "1h", "3.5 seconds"; behind them, or NULL. */
-static const char *take_quantity(const char *at, const char *end, int64_t *ret_ms)
+/* A number and its unit, "1h", "3.5 seconds"; behind them, or NULL. One without a unit, as headers have
+ * it, is seconds if it may be one, and no date, time or part of another word follows. */
+static const char *take_quantity(const char *at, const char *end, bool bare, int64_t *ret_ms)
 {
     int64_t thousandths = 0;
     int64_t digit = 1000;
     const char *from = at;
-    for (; at < end && isdigit((unsigned char)*at) && thousandths < INT64_C(1) << 40; at++) {
-        thousandths = thousandths * 10 + (*at - '0') * INT64_C(1000);
+    for (; at < end && isdigit((unsigned char)*at); at++) {
+        if (thousandths < INT64_C(1) << 40) { /* beyond, every unit's is too long */
+            thousandths = thousandths * 10 + (*at - '0') * INT64_C(1000);
+        }
     }
     if (at == from) {
         return NULL;
@@ -130,25 +133,31 @@ static const char *take_quantity(const char *at, const char *end, int64_t *ret_m
             thousandths += (*at - '0') * digit;
         }
     }
+    const char *behind = at;
     at += at < end && *at == ' ' ? 1 : 0;
     const char *word = at;
     while (at < end && isalpha((unsigned char)*at)) {
         at++;
     }
     int64_t unit = unit_ms(word, (size_t)(at - word));
-    if (unit == 0 || thousandths > RETRY_AFTER_MAX_MS) {
+    if (bare && at == word && (behind == end || strchr("-:/%_", *behind) == NULL)) {
+        unit = 1000;
+    }
+    if (unit == 0) {
         return NULL;
     }
-    *ret_ms = thousandths * unit / 1000;
+    *ret_ms = thousandths > RETRY_AFTER_MAX_MS * 1000 / unit ? RETRY_AFTER_MAX_MS
+                                                             : thousandths * unit / 1000;
     return at;
 }
 
 /* "1 day 4 hours", "1h 2m 3s": all that stands there, one behind the other. */
-static int64_t take_duration(const char *at, const char *end)
+static int64_t take_duration(const char *from, const char *end)
 {
+    const char *at = from;
     int64_t sum_ms = 0;
     int64_t ms;
-    for (const char *next; (next = take_quantity(at, end, &ms)) != NULL; at = next) {
+    for (const char *next; (next = take_quantity(at, end, at == from, &ms)) != NULL; at = next) {
         sum_ms += ms;
         while (next < end && (*next == ' ' || *next == ',')) {
             next++;
