@@ -62,7 +62,8 @@ def test_doctor_says_what_is_there_and_what_is_missing(fresh):
     """Program, path, version; a credential that is not declared or cannot be read; keys that an executor could read."""
     claude = agents.service(fresh, "claude", "claude")
     codex = agents.service(fresh, "codex", "codex", profiles=[{"name": "none"}, {"name": "gone", "env": {"OPENAI_API_KEY": {"file": "secrets/gone"}}}])
-    gemini = agents.service(fresh, "gemini", "gemini", executor={"command": ["/nowhere/gemini"]})
+    gemini = agents.service(fresh, "gemini", "gemini", executor={"command": ["/nowhere/gemini"]}, profiles=[
+        {"name": "other", "env": {"GOOGLE_API_KEY": {"file": agents.secret(fresh)}}}])
     host = fresh.configure({"claude": claude, "codex": codex, "gemini": gemini})
     done, found = findings(host)
     done.ok()
@@ -74,6 +75,7 @@ def test_doctor_says_what_is_there_and_what_is_missing(fresh):
     assert said("claude ok", "/usr/bin/python3 is 9.9.9 (stand-in for claude)"), texts
     assert said("codex warn", "profile none declares no credential") and said("codex warn", "secrets/gone"), texts
     assert said("gemini warn", "the program /nowhere/gemini is not there"), texts
+    assert said("gemini warn", "profile other declares no credential"), "GOOGLE_API_KEY does not sign in"
     assert any(one["check"] == "executors" and one["level"] == "warn" for one in done.objects), "they could read the worker's keys"
     assert agents.SECRET not in done.out + done.err and not host.calls(), "nothing was asked of a provider"
 
