@@ -58,7 +58,8 @@ static void record_of(const struct receipt *receipt, struct turn_record *ret_rec
     }
 }
 
-/* What the services before this one say that they tried: shown, never counted. */
+/* What the services before this one say that they tried: shown, and counted in no budget but that of costs
+ * (budget.max_cost), for which nothing else tells what was spent there. */
 static void add_history(const struct receipt *receipt, struct turn_record *record)
 {
     const char *services[PASSES_MAX];

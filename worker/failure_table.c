@@ -41,7 +41,8 @@ static struct series series_of(const struct config_service *service,
             strcmp(before->profile.s, attempt->profile.s) == 0) {
             series.retries++; /* the other profile would have been a rotation */
         }
-        if (before != NULL && before->has_class && before->class == FAILURE_crash) {
+        if (before != NULL && before->has_class && before->class == FAILURE_crash &&
+            before->started_at.v != 0) {
             series.crashes++;
         }
         before = attempt;

@@ -395,7 +395,7 @@ baton_code restore_facts(struct worker *w, struct baton_error *err);
  * service is paused. */
 baton_code restore_dues(struct worker *w, int32_t partition, bool paused, struct baton_error *err);
 /* When a queued turn may start, on the monotonic clock: not_before - now, within 0..delay_ms. */
-struct mono_ms due_of(const struct turn_record *record);
+struct mono_ms due_of(struct log *log, const struct turn_record *record);
 /* Where the log has a turn's record. at: what it was dated with; 0 (no log that is as it should be
  * leaves it out): the record's own time. */
 struct log_place place_of(const struct turn_record *record, int32_t partition, int64_t offset,

@@ -16,9 +16,9 @@
 #define PAGE 256
 #define UNSTARTED_MAX 4096 /* more than any `parallel` */
 
-struct mono_ms due_of(const struct turn_record *record)
+struct mono_ms due_of(struct log *log, const struct turn_record *record)
 {
-    int64_t wait = record->not_before.v - wall_now().v;
+    int64_t wait = record->not_before.v - log_date(log).v;
     if (record->not_before.v == 0 || wait < 0) {
         wait = 0;
     }
@@ -171,7 +171,7 @@ static baton_code fold_turn(struct worker *w, int32_t partition, const struct lo
     rc = note_unstarted(w, partition, &state, err);
     if (rc == BATON_OK) {
         rc = store_turn_fold(w->store, &place, &state, record->value, record->value_len,
-                             due_of(&state), err);
+                             due_of(w->log, &state), err);
     }
     if (rc == BATON_E_role_mismatch) {
         /* Somebody wrote another identity into the log. Its word is taken as it is, so that the
@@ -181,7 +181,7 @@ static baton_code fold_turn(struct worker *w, int32_t partition, const struct lo
         rc = store_turn_forget(w->store, key, err);
         if (rc == BATON_OK) {
             rc = store_turn_fold(w->store, &place, &state, record->value, record->value_len,
-                                 due_of(&state), err);
+                                 due_of(w->log, &state), err);
         }
     }
     turn_record_done(&state);
@@ -308,7 +308,7 @@ static baton_code continue_open(struct worker *w, int32_t partition,
         return continue_running(w, partition, &record, column_role, err);
     }
     if (record.state == TURN_queued) {
-        rc = store_due_set(w->store, record.id.s, due_of(&record), err);
+        rc = store_due_set(w->store, record.id.s, due_of(w->log, &record), err);
     }
     turn_record_done(&record);
     return rc;
@@ -436,7 +436,7 @@ static baton_code set_due(struct worker *w, const struct turn_id *id, bool pause
         return rc;
     }
     if (!paused) {
-        due = due_of(&record);
+        due = due_of(w->log, &record);
     }
     turn_record_done(&record);
     return store_due_set(w->store, id->s, due, err);

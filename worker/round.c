@@ -182,7 +182,7 @@ static baton_code fold_decision(struct worker *w, struct decision *decision,
     }
     struct mono_ms due = {INT64_MAX};
     if (!w->paused[decision->partition]) {
-        due = due_of(&decision->record);
+        due = due_of(w->log, &decision->record);
     }
     const struct log_place place =
         place_of(&decision->record, decision->partition, decision->offset, decision->at);

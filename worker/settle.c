@@ -30,7 +30,7 @@ static void queue_next(struct worker *w, struct turn_record *record, const char 
     record->attempt++;
     turn_move(w, record, false, TURN_queued);
     record->delay_ms = delay_ms;
-    record->not_before.v = delay_ms > 0 ? wall_now().v + delay_ms : 0;
+    record->not_before.v = delay_ms > 0 ? log_date(w->log).v + delay_ms : 0;
     (void)attempt_begin(w, record, ATTEMPT_queued, profile);
 }
 

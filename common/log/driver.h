@@ -12,11 +12,11 @@
 struct log_driver_ops {
     const char *name;
     bool replaces_keys;    /* see log_replaces_keys */
-    bool dates_here;       /* records are dated with the wall clock of who appends them */
     int64_t commit_gap_ms; /* see log_commit_gap_ms */
     void (*close)(struct log *log);
     const char *(*cluster)(const struct log *log);
     bool (*time)(struct log *log, struct wall_ms *ret_now);
+    bool (*date)(struct log *log, struct wall_ms *ret_now); /* NULL: who appends dates a record */
 
     baton_code (*topic_describe)(struct log *log, const char *name, struct log_topic *ret_topic,
                                  struct baton_error *err);

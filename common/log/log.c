@@ -89,7 +89,7 @@ bool log_time(struct log *log, struct wall_ms *ret_now)
 struct wall_ms log_date(struct log *log)
 {
     struct wall_ms now = {0};
-    return !log->ops->dates_here && log->ops->time(log, &now) ? now : wall_now();
+    return log->ops->date != NULL && log->ops->date(log, &now) ? now : wall_now();
 }
 
 baton_code log_topic_describe(struct log *log, const char *name, struct log_topic *ret_topic,

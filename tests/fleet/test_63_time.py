@@ -116,7 +116,7 @@ def test_open_turns_and_untaken_handoffs_outlive_their_service(fresh, tmp_path):
     """A service that was down for 40 days, its store as old as that: what was open and what was never taken runs, what ended does not."""
     host = fresh.configure({"alpha": None})
     clock = Clock(str(tmp_path), "all")
-    host.plan(tasks={"t-waits": [{"class": "rate_limited", "retry_after_ms": 600000}, {}], "t-parked": [{"class": "bad_request"}, {}],
+    host.plan(tasks={"t-waits": [{"class": "rate_limited", "retry_after_ms": 20000}, {}], "t-parked": [{"class": "bad_request"}, {}],
                      "t-killed": [{"hang": True}, {}]})
     done, waits, parked, killed = (host.published("alpha", "owner", task, "--key", task) for task in ("t-done", "t-waits", "t-parked", "t-killed"))
     worker = ready(host.worker("alpha", "w1"))

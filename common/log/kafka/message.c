@@ -64,6 +64,7 @@ struct wall_ms kafka_dated(struct kafka_log *log, const rd_kafka_message_t *mess
     if (type == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME && at.v > 0) {
         const int64_t ahead = at.v - mono_now().v;
         int64_t least = atomic_load(&log->ahead_ms);
+        atomic_store(&log->dated_ms, ahead);
         while (ahead < least && !atomic_compare_exchange_weak(&log->ahead_ms, &least, ahead)) {
         }
     }

@@ -52,11 +52,20 @@ static void kafka_log_close(struct log *base)
     }
 }
 
-static bool kafka_time(struct log *base, struct wall_ms *ret_now)
+static bool since_boot(int64_t ahead_ms, struct wall_ms *ret_now)
 {
-    const int64_t ahead_ms = atomic_load(&((struct kafka_log *)base)->ahead_ms);
     ret_now->v = ahead_ms != INT64_MAX ? mono_now().v + ahead_ms : 0;
     return ahead_ms != INT64_MAX;
+}
+
+static bool kafka_time(struct log *base, struct wall_ms *ret_now)
+{
+    return since_boot(atomic_load(&((struct kafka_log *)base)->ahead_ms), ret_now);
+}
+
+static bool kafka_date(struct log *base, struct wall_ms *ret_now)
+{
+    return since_boot(atomic_load(&((struct kafka_log *)base)->dated_ms), ret_now);
 }
 
 static const char *kafka_cluster(const struct log *base)
@@ -224,6 +233,7 @@ static baton_code log_new(const struct config *config, struct kafka_log **ret_lo
     }
     log->base.ops = &kafka_ops;
     atomic_store(&log->ahead_ms, INT64_MAX);
+    atomic_store(&log->dated_ms, INT64_MAX);
     log->conf = rd_kafka_conf_new();
     log->brokers = brokers_text(config->kafka_brokers);
     log->principal = principal_text(config);
@@ -307,6 +317,7 @@ const struct log_driver_ops kafka_ops = {
     .close = kafka_log_close,
     .cluster = kafka_cluster,
     .time = kafka_time,
+    .date = kafka_date,
     .topic_describe = kafka_topic_describe,
     .topics_create = kafka_topics_create,
     .topic_alter = kafka_topic_alter,

@@ -29,6 +29,7 @@ struct kafka_log {
     char *cluster;
     atomic_bool reached;      /* the cluster has answered once */
     _Atomic int64_t ahead_ms; /* brokers' time of the monotonic clock, the least of it; MAX: none */
+    _Atomic int64_t dated_ms; /* the same as it was last told: a clock that was wrong is mended */
 
     struct kafka_client client; /* of admin */
     rd_kafka_t *admin;

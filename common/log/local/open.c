@@ -273,7 +273,6 @@ baton_code local_log_create(const char *path, struct baton_error *err)
 const struct log_driver_ops local_ops = {
     .name = "local",
     .replaces_keys = true,
-    .dates_here = true,
     .close = local_log_close,
     .cluster = local_log_cluster,
     .time = local_log_time,
