@@ -68,7 +68,7 @@ static void judge_exit(const struct executor_exit *exit, struct executor_outcome
              sigdescr_np(exit->value) != NULL ? sigdescr_np(exit->value) : "unknown");
         return;
     }
-    for (size_t i = 0; i < COUNT_OF(exits); i++) {
+    for (size_t i = 0; i < COUNT_OF(exits) && !exit->agents; i++) {
         if (exits[i].status == exit->value) {
             fail(outcome, exits[i].failure, "the executor %s (exit status %d)", exits[i].text,
                  exit->value);

@@ -24,7 +24,8 @@
 
 struct executor_exit {
     bool signaled;
-    int value; /* exit status, or the signal */
+    int value;   /* exit status, or the signal */
+    bool agents; /* of an agent program, whose statuses are none of the table's */
 };
 
 struct executor_outcome {

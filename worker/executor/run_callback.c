@@ -408,7 +408,7 @@ static void settle(struct executor_pool *pool, struct call *call)
     struct executor_outcome outcome;
     struct buf object = BUF_INIT;
     struct buf text = BUF_INIT;
-    struct executor_exit exit = {false, call->status};
+    struct executor_exit exit = {.value = call->status};
     struct buf *given = &call->result.object;
     struct attempt *attempt = call->attempt;
     bool truncated;

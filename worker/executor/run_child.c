@@ -421,7 +421,7 @@ void child_run_result(struct executor_pool *pool, struct child_run *run, struct 
                       const char *object, size_t len)
 {
     struct executor_outcome outcome;
-    struct executor_exit exit = {false, 0};
+    struct executor_exit exit = {.value = 0};
     executor_result_check(slot->attempt->role, object, len, len > LIMIT_RESULT, &exit, &outcome);
     run->n_results++;
     run->group->deaths = 0;

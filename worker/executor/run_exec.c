@@ -126,7 +126,9 @@ static void read_rest(struct exec_run *run, struct source *source,
 static void judge(struct exec_run *run, const struct child_status *status, struct buf *object,
                   struct executor_outcome *outcome)
 {
-    struct executor_exit exit = {status->end == CHILD_END_signaled, status->value};
+    struct executor_exit exit = {.signaled = status->end == CHILD_END_signaled,
+                                 .value = status->value,
+                                 .agents = run->agent != NULL};
     memset(outcome, 0, sizeof(*outcome));
     switch (status->end) {
     case CHILD_END_exec_failed:

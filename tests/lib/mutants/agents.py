@@ -21,6 +21,9 @@ ROWS = (
     ("retry_after_without_bound", "S9", "worker/agent/class.c",
      "return sum_ms < RETRY_AFTER_MAX_MS ? sum_ms : RETRY_AFTER_MAX_MS;", "return sum_ms;",
      f"{OUTPUTS} test_retry_after"),
+    ("statuses_of_kind_exec", "S4", "worker/executor/result.c",
+     " && !exit->agents;", ";",
+     f"{AGENT} test_ends_are_classes"),
     # ---- verdicts ----
     ("prose_is_a_verdict", "R-41", "worker/agent/agent.c",
      "bool text = !reading->program->schema;", "bool text = true;",

@@ -310,7 +310,12 @@ static void test_ends_are_classes(void **state)
     check_failure("claude", "echo something broke >&2; exit 9", FAILURE_crash, "something broke");
     check_failure("codex", "kill -9 $$", FAILURE_killed, "signal 9");
     check_failure("codex", "kill -11 $$", FAILURE_crash, "signal 11");
-    /* Exit statuses of kind exec are none of an agent's. */
+    /* Exit statuses of kind exec are none of an agent's: nothing was refused. */
+    check_failure("claude", "exit 77", FAILURE_crash, "exit status 77");
+    check_failure("codex", "exit 65", FAILURE_crash, "exit status 65");
+    check_failure("gemini", "exit 75", FAILURE_crash, "exit status 75");
+    check_failure("claude", RESULT("{\"verdict\":\"approve\",\"summary\":\"\"}") "exit 77",
+                  FAILURE_crash, "exit status 77");
     check_failure("codex", "head -c 3000000 /dev/zero | tr '\\0' x; exit 0", FAILURE_invalid_output,
                   "without telling its result");
 }

@@ -15,7 +15,7 @@
 static struct executor_outcome check(enum role role, const char *bytes, bool signaled, int value)
 {
     struct executor_outcome outcome;
-    struct executor_exit exit = {signaled, value};
+    struct executor_exit exit = {.signaled = signaled, .value = value};
     executor_result_check(role, bytes, strlen(bytes), false, &exit, &outcome);
     assert_true(outcome.ok == (outcome.message[0] == '\0'));
     return outcome;
@@ -169,7 +169,7 @@ static void test_sizes(void **state)
 {
     (void)state;
     struct executor_outcome outcome;
-    struct executor_exit exit = {false, 0};
+    struct executor_exit exit = {.value = 0};
     char *object = malloc(LIMIT_RESULT + 64);
     size_t head = (size_t)sprintf(object, "{\"verdict\":\"approve\",\"data\":{\"a\":\"");
     memset(object + head, 'x', LIMIT_RESULT);
