@@ -20,13 +20,35 @@
 /* What a follower does with each state; false: that was all. */
 typedef bool follow_fn(struct command *cmd, const struct turn_record *record, const char *service);
 
-/* What the attempt said last, if it is new. False: standard output is gone. */
+/* The attempt that runs by the turn log; no: 0 if none does. */
+struct running {
+    int no;
+    struct service_id service;
+    struct plain_id worker;
+};
+
+static struct running running_of(const struct turn_record *record, const char *service)
+{
+    struct running running = {.no = 0};
+    if (record->state == TURN_running) {
+        running.no = record->attempt;
+        running.service = service_id_of(service);
+        running.worker = record->lease_worker;
+    }
+    return running;
+}
+
+/* What the attempt said last, if it is new. What a worker that was killed left lying there is none of it.
+ * False: standard output is gone. */
 static bool print_progress(struct command *cmd, const struct session *session, const char *turn_id,
-                           struct wall_ms *seen)
+                           const struct running *running, struct wall_ms *seen)
 {
     struct progress progress;
     struct buf out = BUF_INIT;
-    if (!progress_read(session->config, turn_id, &progress) || progress.at.v == seen->v) {
+    if (running->no == 0 || !progress_read(session->config, turn_id, &progress) ||
+        progress.at.v == seen->v || progress.attempt != running->no ||
+        strcmp(progress.service.s, running->service.s) != 0 ||
+        strcmp(progress.worker.s, running->worker.s) != 0) {
         return true;
     }
     *seen = progress.at;
@@ -58,6 +80,7 @@ static baton_code follow(struct command *cmd, struct session *session, struct mo
                          struct baton_error *err)
 {
     struct wall_ms seen = {0};
+    struct running running = {.no = 0};
     const int64_t slice_ms = with_progress ? LOOK_MS : SLICE_MS;
     struct turn_watch *watch = NULL;
     struct turn_life life = {.found = false};
@@ -72,6 +95,7 @@ static baton_code follow(struct command *cmd, struct session *session, struct mo
     }
     if (rc == BATON_OK) {
         go_on = fn(cmd, &life.now, life.service);
+        running = running_of(&life.now, life.service);
     } else if (rc == BATON_E_turn_not_found && waits_at != NULL) {
         rc = BATON_OK;
         command_note(cmd, "turn %s waits at %s: no worker has taken it in yet", ret_id->s,
@@ -85,13 +109,14 @@ static baton_code follow(struct command *cmd, struct session *session, struct mo
         rc = turn_watch_next(watch, rest < slice_ms ? rest : slice_ms, &record, &service, err);
         if (rc == BATON_OK && service != NULL) {
             go_on = fn(cmd, &record, service);
+            running = running_of(&record, service);
             turn_record_done(&record);
         } else if (rc == BATON_OK && mono_now().v >= until.v) {
             rc = baton_fail(err, BATON_E_timed_out, "turn %s did not end in time; it goes on",
                             ret_id->s);
         }
         if (rc == BATON_OK && go_on && with_progress) {
-            go_on = print_progress(cmd, session, ret_id->s, &seen);
+            go_on = print_progress(cmd, session, ret_id->s, &running, &seen);
         }
     }
     turn_watch_close(watch);

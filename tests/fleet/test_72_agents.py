@@ -278,6 +278,30 @@ def test_watch_shows_what_an_agent_says(fresh):
     wait_until(lambda: not os.listdir(folder), what="the file to be gone")
 
 
+def test_watch_does_not_show_what_a_killed_worker_left(fresh):
+    """What a killed worker's attempt said last stays on its host; `turns watch` does not take it for a parked or queued turn's."""
+    host = pair(fresh, on_failure={"lost": ["park"]})
+    said = '{"type":"assistant","message":{"content":[{"type":"text","text":"the last words"}]}}\n'
+    host.plan(services={"claude": [{"stdout": said, "until": host.fake + "/never"}, {}]})
+    turn = host.published("claude", "reviewer", "t-1")
+    worker = host.worker("claude", "w1")
+    host.called(1)
+    left = os.path.join(host.dir, "data", "claude", "w1", "progress", turn)
+    wait_until(lambda: os.path.exists(left), what="progress to be told")
+    worker.kill()
+    host.worker("claude", "w2")
+    host.ends(turn, "parked")
+    out = os.path.join(host.fake, "watched")
+    with open(out, "wb") as file:
+        watch = subprocess.Popen([binary(), "turns", "watch", turn, "--json"], cwd=host.dir, stdout=file, stderr=subprocess.DEVNULL, env=host.environment)
+    wait_until(lambda: os.path.getsize(out) > 0, what="the watch to begin")
+    host.replay(turn).ok()
+    assert watch.wait(30) == 0 and os.path.exists(left)
+    with open(out, encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    assert lines[-1]["state"] == "completed" and not [one for one in lines if "progress" in one], lines
+
+
 def test_l36_read_only_roles_only_look(fresh):
     """L-36: what a program is allowed to do follows from the role, and from the configuration where that says otherwise."""
     host = pair(fresh, codex=agents.service(fresh, "codex", "codex", executor={"access": "write"}))
