@@ -59,6 +59,7 @@ struct agent_request {
     const char *session;     /* go on in this one; NULL: begin anew */
     bool own_home; /* HOME is somebody's, not the scratch directory: write no files there */
     const char *(*declared)(const void *arg, const char *name); /* a declared variable, or NULL */
+    bool (*secret)(const void *arg, const char *name); /* is its value one? NULL: none is */
     const void *declared_arg;
 };
 
@@ -66,6 +67,7 @@ struct agent_setup {
     struct agent_words argv;  /* behind the program's name; never the prompt, never a secret */
     struct agent_words env;   /* NAME=VALUE; declared variables win */
     struct agent_words files; /* path below the scratch directory, content, path, content… */
+    const char *refused;      /* why it cannot be started, static; NULL: it can */
 };
 void agent_setup_done(struct agent_setup *setup);
 

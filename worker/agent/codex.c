@@ -34,10 +34,18 @@ static bool plain(const char *text)
 
 /* The provider that ships with it takes a key only after a login, and retries by itself. So where a key
  * is declared it gets one that takes the key from the environment and leaves retrying to the worker. */
-static void add_provider(const struct agent_request *request, struct agent_words *argv)
+static void add_provider(const struct agent_request *request, struct agent_setup *setup)
 {
+    struct agent_words *argv = &setup->argv;
     const char *url = request->declared(request->declared_arg, "OPENAI_BASE_URL");
     if (request->declared(request->declared_arg, "OPENAI_API_KEY") == NULL) {
+        return;
+    }
+    if (url != NULL && request->secret != NULL &&
+        request->secret(request->declared_arg, "OPENAI_BASE_URL")) {
+        setup->refused =
+            "OPENAI_BASE_URL of codex stands in its argv, for everybody on this host to "
+            "see: declare it as a value, not by file or from";
         return;
     }
     agent_words_add(argv, "-c");
@@ -60,7 +68,7 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
     agent_words_add(argv, "%s/%s", request->scratch, AGENT_SCHEMA_FILE);
     agent_words_add(argv, "-s");
     agent_words_add(argv, "%s", mode_of(request->access));
-    add_provider(request, argv);
+    add_provider(request, ret_setup);
     if (request->model != NULL) {
         agent_words_add(argv, "-m");
         agent_words_add(argv, "%s", request->model);

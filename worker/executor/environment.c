@@ -245,6 +245,16 @@ const char *executor_env_find(const struct executor_env *env, const char *name)
     return NULL;
 }
 
+bool executor_env_is_secret(const struct executor_env *env, const char *name)
+{
+    for (size_t i = 0; env != NULL && i < env->count; i++) {
+        if (strcmp(env->values[i].name, name) == 0) {
+            return env->values[i].secret;
+        }
+    }
+    return false;
+}
+
 const struct mask *executor_env_mask(const struct executor_env *env)
 {
     return env != NULL ? env->mask : mask_nothing();

@@ -21,6 +21,8 @@ struct executor_env *executor_env_share(struct executor_env *env);
 bool executor_env_equal(const struct executor_env *a, const struct executor_env *b);
 /* The declared value, or NULL. env may be NULL. */
 const char *executor_env_find(const struct executor_env *env, const char *name);
+/* Is it declared, and by a file or variable? */
+bool executor_env_is_secret(const struct executor_env *env, const char *name);
 /* Masks its secrets (values from files and variables). Never NULL: without env, one that masks
  * nothing. Lives as long as env. */
 const struct mask *executor_env_mask(const struct executor_env *env);

@@ -93,6 +93,11 @@ static const char *declared(const void *arg, const char *name)
     return executor_env_find(arg, name);
 }
 
+static bool is_secret(const void *arg, const char *name)
+{
+    return executor_env_is_secret(arg, name);
+}
+
 /* Writes a file below the scratch directory, which nobody else has been in yet. Who shares it gets at
  * the file by its group. */
 static bool write_file(const char *scratch, const char *name, const void *bytes, size_t len,
@@ -198,13 +203,16 @@ baton_code agent_prepare(struct executor_pool *pool, const struct attempt *attem
                            : NULL,
             .own_home = kind->home != NULL || executor_env_find(env, "HOME") != NULL,
             .declared = declared,
+            .secret = is_secret,
             .declared_arg = env,
         };
         kind->program->setup(&request, &plan.setup);
         if (request.access == AGENT_ACCESS_read) { /* git must not refresh its index by looking */
             agent_words_add(&plan.setup.env, "GIT_OPTIONAL_LOCKS=0");
         }
-        if (plan.setup.argv.broken || plan.setup.env.broken || plan.setup.files.broken) {
+        if (plan.setup.refused != NULL) {
+            rc = baton_fail(err, BATON_E_bad_config, "%s", plan.setup.refused);
+        } else if (plan.setup.argv.broken || plan.setup.env.broken || plan.setup.files.broken) {
             rc = baton_fail(err, BATON_E_no_memory, "no memory for an agent's command");
         } else if (!write_files(&plan.setup, &schema, &payload, scratch, pool->set.n_prefix > 0)) {
             rc = baton_fail(err, BATON_E_service_unavailable,

@@ -105,6 +105,41 @@ static void test_s11_prompt_and_secrets_are_not_in_argv(void **state)
     agent_done(&a);
 }
 
+/* S11.10: an address from a file or variable may hold a password: codex has it in argv, so it is not started. */
+static void test_s11_a_secret_address_is_not_in_argv(void **state)
+{
+    (void)state;
+    for (int literal = 0; literal < 2; literal++) {
+        const struct config_env base = {(char *)"OUT", ENV_SOURCE_value, NULL};
+        struct config_env more[] = {
+            base,
+            {(char *)"OPENAI_API_KEY", ENV_SOURCE_from, (char *)"CANARY_KEY"},
+            {(char *)"OPENAI_BASE_URL", literal ? ENV_SOURCE_value : ENV_SOURCE_from,
+             (char *)(literal ? "http://m/v1" : "CANARY_URL")}};
+        struct agent_fixture a;
+        struct baton_error err;
+        char argv[160];
+        agent_new(&a, "codex", NOTE "exit 3");
+        executor_env_free(a.env);
+        setenv("CANARY_URL", "http://me:canary@m/v1", 1);
+        more[0].text = a.out;
+        assert_int_equal(executor_env_resolve(more, COUNT_OF(more), NULL, 0, &a.env, &err),
+                         BATON_OK);
+        a.f.job.env = a.env;
+        struct executor_event *event = fixture_run(&a.f);
+        snprintf(argv, sizeof(argv), "%s/argv", a.out);
+        if (literal) {
+            assert_non_null(strstr(noted(&a, "argv"), "base_url=\"http://m/v1\""));
+        } else {
+            assert_int_equal(access(argv, F_OK), -1);
+            assert_non_null(strstr(event->end.message, "OPENAI_BASE_URL"));
+            assert_null(strstr(event->end.message, "canary"));
+        }
+        executor_event_free(event);
+        agent_done(&a);
+    }
+}
+
 static int count_lines(const char *text)
 {
     int n = 0;
@@ -431,6 +466,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_s11_prompt_and_secrets_are_not_in_argv),
+        cmocka_unit_test(test_s11_a_secret_address_is_not_in_argv),
         cmocka_unit_test(test_s11_environment_is_what_was_declared),
         cmocka_unit_test(test_files_lie_in_the_scratch_directory),
         cmocka_unit_test(test_what_it_says_is_told_and_kept),
