@@ -13,6 +13,6 @@
 /* All words with single spaces between. */
 #define AGENT_SPACED(word) " " #word
 #define AGENT_LIST AGENTS(AGENT_SPACED) /* the same, and a space before */
-#define AGENT_WORDS (AGENT_LIST + 1)
+#define AGENT_WORDS (&(AGENT_LIST)[1])
 
 #endif
