@@ -48,6 +48,20 @@ __attribute__((format(printf, 4, 5))) static void say(const struct look *look, b
 
 /* ---- the program ---- */
 
+/* Reads what is there to the end, keeps what fits. False: nothing more will come. */
+static bool drain(int out, char *text, size_t size, size_t *len)
+{
+    char piece[4096];
+    ssize_t n;
+    while ((n = read(out, piece, sizeof(piece))) > 0) {
+        size_t room = size - 1 - *len;
+        size_t kept = (size_t)n < room ? (size_t)n : room;
+        memcpy(text + *len, piece, kept);
+        *len += kept;
+    }
+    return n < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
 /* What it prints until it ends, or the time is over. */
 static bool read_until_end(struct child *child, int out, char *text, size_t size)
 {
@@ -55,16 +69,15 @@ static bool read_until_end(struct child *child, int out, char *text, size_t size
     struct child_status status;
     size_t len = 0;
     bool ended = false;
+    bool open = true;
     for (int64_t left; !ended && (left = until - mono_now().v) > 0;) {
         struct pollfd fds[2] = {{.fd = child->pidfd, .events = POLLIN},
-                                {.fd = out, .events = POLLIN}};
+                                {.fd = open ? out : -1, .events = POLLIN}};
         if (poll(fds, 2, (int)left) < 0 && errno != EINTR) {
             break;
         }
         ended = (fds[0].revents & POLLIN) != 0 && child_reap(child, &status);
-        for (ssize_t n; len + 1 < size && (n = read(out, text + len, size - 1 - len)) > 0;) {
-            len += (size_t)n;
-        }
+        open = open && drain(out, text, size, &len);
     }
     text[len] = '\0';
     if (!ended) {

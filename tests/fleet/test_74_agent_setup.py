@@ -1,6 +1,7 @@
 """Setting agent programs up: `baton init --agent`, and what `baton doctor` says of them."""
 import os
 import re
+import resource
 
 import pytest
 
@@ -94,3 +95,17 @@ def test_doctor_tries_credentials_when_asked(fresh):
     assert not [name for name in os.listdir(host.environment["TMPDIR"]) if "doctor" in name]
     # They were no turns: what each host checks at its end (one call for each attempt) is not about them.
     os.remove(os.path.join(host.fake, "calls"))
+
+
+def test_doctor_reads_a_program_to_its_end(fresh, tmp_path):
+    """One that prints far more than its version is neither left standing in front of a full pipe nor waited for awake."""
+    program = str(tmp_path / "claude")
+    with open(os.open(program, os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\necho 7.7.7; head -c 300000 /dev/zero | tr '\\0' x; exec >&- 2>&-; sleep 3\n")
+    host = fresh.configure({"claude": agents.service(fresh, "claude", "claude", executor={"command": [program]})})
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    _, found = findings(host)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert [one["level"] for one in found if "is 7.7.7" in one["text"]] == ["ok"], found
+    # Awake it takes all of the 3 seconds that the program sleeps.
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.5
