@@ -354,16 +354,20 @@ class Host:
             file.write(key.private_pem())
         return key
 
+    def put(self, path, data):
+        """A file that is there as a whole, or not."""
+        with open(os.path.join(self.dir, "put"), "wb") as file:
+            file.write(data)
+        os.rename(os.path.join(self.dir, "put"), path)
+
     def trust_key(self, name, key, text=None):
         # A worker that is just starting must not read the folder between a principal and its key.
         for worker in self.workers:
             wait_until(lambda: worker.events("worker.ready") or not worker.alive, what="a worker to have started")
         folder = os.path.join(self.dir, "trust")
         if text is not None:
-            with open(os.path.join(folder, name + ".yaml"), "w", encoding="utf-8") as file:
-                file.write(text)
-        with open(os.path.join(folder, f"{name}.{key.id}.pem"), "wb") as file:
-            file.write(key.public_pem())
+            self.put(os.path.join(folder, name + ".yaml"), text.encode())
+        self.put(os.path.join(folder, f"{name}.{key.id}.pem"), key.public_pem())
         if any(worker.alive for worker in self.workers):
             time.sleep(1.1)  # a worker reads the folder again once a second at most
 
