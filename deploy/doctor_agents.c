@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define VERSION_MS 20000 /* a program that is slow to start: a node with a cold disk */
@@ -283,6 +284,10 @@ static void look_at(struct look *look, bool probe, const char *dir)
 {
     const struct config_service *service = look->service;
     bool there = check_program(look, dir);
+    if (probe && service->executor.n_prefix > 0 && chmod(dir, 0711) != 0) {
+        say(look, BATON_OK, "", "%s: the user of its prefix cannot reach %s: %s", service->name.s,
+            dir, strerror(errno)); /* mkdtemp lets nobody else through */
+    }
     for (size_t i = 0; i < service->n_profiles; i++) {
         struct executor_env *env = NULL;
         if (check_profile(look, &service->profiles[i], &env) && there && probe) {

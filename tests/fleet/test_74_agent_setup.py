@@ -109,3 +109,27 @@ def test_doctor_reads_a_program_to_its_end(fresh, tmp_path):
     assert [one["level"] for one in found if "is 7.7.7" in one["text"]] == ["ok"], found
     # Awake it takes all of the 3 seconds that the program sleeps.
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.5
+
+
+def test_doctor_lets_the_user_of_a_prefix_through(fresh, tmp_path):
+    """--probe with a prefix: whoever it changes to gets as far as the scratch directory, its HOME, whatever the umask is."""
+    prefix, modes = str(tmp_path / "prefix"), str(tmp_path / "modes")
+    with open(os.open(prefix, os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="utf-8") as file:
+        file.write(f"""#!/bin/sh
+at=$BATON_SCRATCH
+while at=${{at%/*}}; case $at in *baton-doctor*) true ;; *) false ;; esac; do stat -c %a "$at" >>{modes}; done
+exec "$@"
+""")
+    plain = agents.service(fresh, "plain", "claude")
+    prefixed = agents.service(fresh, "prefixed", "claude", executor={"prefix": [prefix]})
+    host = fresh.configure({"plain": plain, "prefixed": prefixed})
+    host.plan(services={"plain": [{}], "prefixed": [{}]})
+    before = os.umask(0o077)
+    try:
+        _, found = findings(host, "--probe")
+    finally:
+        os.umask(before)
+    assert len([one for one in found if one["level"] == "ok" and "works" in one["text"]]) == 2, found
+    with open(modes, encoding="utf-8") as file:
+        assert file.read().split() == ["711", "711", "711"]
+    os.remove(os.path.join(host.fake, "calls"))

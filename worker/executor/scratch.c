@@ -23,6 +23,9 @@ static baton_code make_dir(const char *path, mode_t mode, struct baton_error *er
         return baton_fail(err, errno == ENOSPC ? BATON_E_disk_full : BATON_E_bad_config,
                           "cannot make the scratch folder %s: %s", path, strerror(errno));
     }
+    if ((mode & 0077) != 0) {
+        chmod(path, mode); /* whatever the umask says, or one that was there before lets through */
+    }
     return BATON_OK;
 }
 
