@@ -50,7 +50,7 @@ static void test_rule_10_no_round_before_all_is_restored(void **state)
     struct rig *rig = *state;
     struct driven d;
     enum { COUNT = 8200 }; /* more than are folded at a time, twice */
-    static char keys[COUNT][8];
+    static char keys[COUNT][16];
     static struct log_record records[COUNT];
     for (int i = 0; i < COUNT; i++) {
         snprintf(keys[i], sizeof(keys[i]), "k%d", i);
