@@ -19,11 +19,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define OWN_IDS_MAX 64 /* <host>-1 .. <host>-64 */
 #define ENV_REREAD_MS 60000
 #define LOG_RETRY_MS 1000
+#define TRUST_TRIES 5
+#define TRUST_PAUSE_NS 10000000
 
 static void name_topics(struct worker *w)
 {
@@ -97,10 +100,24 @@ static baton_code load_keys(struct worker *w, struct baton_error *err)
     return BATON_OK;
 }
 
+/* Somebody may be putting a principal and its key there just now: a record is not refused for that. */
+static baton_code read_fresh(const struct worker *w, bool unknown, struct trust **ret_fresh,
+                             struct baton_error *err)
+{
+    struct buf findings = BUF_INIT;
+    baton_code rc = trust_load(w->config->trust, ret_fresh, &findings, err);
+    for (int tries = 0; unknown && rc == BATON_E_bad_config && tries < TRUST_TRIES; tries++) {
+        nanosleep(&(struct timespec){0, TRUST_PAUSE_NS}, NULL);
+        buf_clear(&findings);
+        rc = trust_load(w->config->trust, ret_fresh, &findings, err);
+    }
+    buf_done(&findings);
+    return rc;
+}
+
 bool worker_reload_trust(struct worker *w, bool unknown)
 {
     struct trust *fresh = NULL;
-    struct buf findings = BUF_INIT;
     struct baton_error err;
     const struct mono_ms now = mono_now();
 
@@ -111,8 +128,7 @@ bool worker_reload_trust(struct worker *w, bool unknown)
         return false;
     }
     w->trust_read = now;
-    baton_code rc = trust_load(w->config->trust, &fresh, &findings, &err);
-    buf_done(&findings);
+    baton_code rc = read_fresh(w, unknown, &fresh, &err);
     if (rc == BATON_OK && strcmp(trust_fleet(fresh), w->fleet.s) != 0) {
         rc = baton_fail(&err, BATON_E_bad_config,
                         "%s: names another fleet; restart the worker for that", w->config->trust);
