@@ -6,6 +6,7 @@
 #include "common/base/limits.h"
 #include "common/base/word.h"
 #include "common/record/json.h"
+#include "common/record/note_writer.h"
 
 #include <string.h>
 
@@ -19,8 +20,7 @@ void blocked_note_encode(const struct blocked_note *note, struct buf *value)
     struct jsonw w = jsonw_to(value);
     jsonw_begin_object(&w);
     jsonw_key_int(&w, "version", 1);
-    jsonw_key_text(&w, "worker", note->worker.s);
-    jsonw_key_text(&w, "boot", note->boot.s);
+    note_writer_encode(&w, &note->worker, &note->boot);
     jsonw_key(&w, "targets");
     jsonw_begin_array(&w);
     for (size_t i = 0; i < note->count; i++) {
@@ -63,20 +63,9 @@ static bool read_target(const struct json_value *value, struct blocked_target *r
 
 static bool read_note(const struct json_value *root, struct blocked_note *note)
 {
-    size_t n;
-    if (json_kind(root) != JSON_object) {
+    if (json_kind(root) != JSON_object || !note_writer_read(root, &note->worker, &note->boot)) {
         return false;
     }
-    const char *text = json_member_text(root, "worker", &n);
-    if (!plain_id_valid(text, n)) {
-        return false;
-    }
-    note->worker = plain_id_of(text);
-    text = json_member_text(root, "boot", &n);
-    if (!hex_valid(text, n, sizeof(note->boot.s) - 1)) {
-        return false;
-    }
-    memcpy(note->boot.s, text, n + 1);
     const struct json_value *targets = json_member(root, "targets");
     if (targets == NULL || json_kind(targets) != JSON_array ||
         json_count(targets) > BLOCKED_TARGETS_MAX) {

@@ -5,8 +5,7 @@
 #include "common/base/limits.h"
 #include "common/base/word.h"
 #include "common/record/json.h"
-
-#include <string.h>
+#include "common/record/note_writer.h"
 
 #define NOTE_BYTES_MAX 1024
 
@@ -22,8 +21,7 @@ void circuit_note_encode(const struct circuit_note *note, struct buf *value)
     jsonw_key_int(&w, "version", 1);
     jsonw_key_text(&w, "state", circuit_state_word(note->state));
     jsonw_key_text(&w, "class", failure_word(note->class));
-    jsonw_key_text(&w, "worker", note->worker.s);
-    jsonw_key_text(&w, "boot", note->boot.s);
+    note_writer_encode(&w, &note->worker, &note->boot);
     jsonw_key_text(&w, "since", wall_text(note->since).s);
     jsonw_end(&w);
 }
@@ -43,14 +41,7 @@ bool circuit_note_parse(const void *bytes, size_t len, struct circuit_note *ret_
             read = circuit_state_parse(text, n, &note.state) && note.state != CIRCUIT_closed;
             text = json_member_text(root, "class", &n);
             read = read && failure_parse(text, n, &note.class);
-            text = json_member_text(root, "worker", &n);
-            read = read && plain_id_valid(text, n);
-            note.worker = plain_id_of(read ? text : "");
-            text = json_member_text(root, "boot", &n);
-            read = read && hex_valid(text, n, sizeof(note.boot.s) - 1);
-            if (read) {
-                memcpy(note.boot.s, text, n + 1);
-            }
+            read = read && note_writer_read(root, &note.worker, &note.boot);
             text = json_member_text(root, "since", &n);
             read = read && wall_parse(text, n, &note.since);
         }

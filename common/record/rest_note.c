@@ -4,8 +4,7 @@
 #include "common/base/jsonw.h"
 #include "common/base/word.h"
 #include "common/record/json.h"
-
-#include <string.h>
+#include "common/record/note_writer.h"
 
 #define NOTE_BYTES_MAX 8192
 
@@ -19,8 +18,7 @@ void rest_note_encode(const struct rest_note *note, struct buf *value)
     struct jsonw w = jsonw_to(value);
     jsonw_begin_object(&w);
     jsonw_key_int(&w, "version", 1);
-    jsonw_key_text(&w, "worker", note->worker.s);
-    jsonw_key_text(&w, "boot", note->boot.s);
+    note_writer_encode(&w, &note->worker, &note->boot);
     jsonw_key(&w, "profiles");
     jsonw_begin_array(&w);
     for (size_t i = 0; i < note->count; i++) {
@@ -60,20 +58,9 @@ static bool read_profile(const struct json_value *value, struct rest_profile *re
 
 static bool read_note(const struct json_value *root, struct rest_note *note)
 {
-    size_t n;
-    if (json_kind(root) != JSON_object) {
+    if (json_kind(root) != JSON_object || !note_writer_read(root, &note->worker, &note->boot)) {
         return false;
     }
-    const char *text = json_member_text(root, "worker", &n);
-    if (!plain_id_valid(text, n)) {
-        return false;
-    }
-    note->worker = plain_id_of(text);
-    text = json_member_text(root, "boot", &n);
-    if (!hex_valid(text, n, sizeof(note->boot.s) - 1)) {
-        return false;
-    }
-    memcpy(note->boot.s, text, n + 1);
     const struct json_value *list = json_member(root, "profiles");
     if (list == NULL || json_kind(list) != JSON_array || json_count(list) > LIMIT_PROFILES) {
         return false;
