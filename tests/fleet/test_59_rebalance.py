@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from host import SLOW, wait_until
+from host import SLOW, ready
 
 
 def seconds(line):
@@ -22,11 +22,6 @@ def once(host, turns, seconds):
     calls = host.calls()
     assert sorted(call["turn"] for call in calls) == sorted(turns)
     assert all(call["attempt"] == 1 for call in calls) and not host.letters()
-
-
-def ready(worker):
-    wait_until(lambda: worker.events("worker.ready"), 40, lambda: f"{worker.id} to be ready\n{worker.log[-2000:]}")
-    return worker
 
 
 @pytest.mark.seconds(240)

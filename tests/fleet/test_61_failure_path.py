@@ -11,7 +11,7 @@ import pytest
 
 import broker
 import proof
-from host import SLOW, Host, wait_until
+from host import SLOW, Host, ready, wait_until
 from test_80_thousand import fill, small_disk  # noqa: F401 (a fixture)
 
 pytestmark = [pytest.mark.heavy, pytest.mark.seconds(200)]
@@ -24,11 +24,6 @@ WRITTEN = {
     "claim": ("turns", "alpha", [{}], "completed"),
 }
 CHAIN = {"reviewer": {"chain": ["alpha", "beta"]}}
-
-
-def ready(worker):
-    wait_until(lambda: worker.events("worker.ready"), 40, lambda: f"a worker to be ready\n{worker.log[-2000:]}")
-    return worker
 
 
 def blocked(host, service="alpha"):

@@ -10,16 +10,7 @@ import time
 import pytest
 
 import yamlout
-from host import SLOW, wait_until
-
-
-def ready(worker):
-    wait_until(lambda: worker.events("worker.ready"), 40, lambda: f"{worker.id} to be ready\n{worker.log[-2000:]}")
-    return worker
-
-
-def attempts(host, turn):
-    return [(one["no"], one["state"], one["class"]) for one in host.show(turn)["attempts"]]
+from host import SLOW, attempts, ready, wait_until
 
 
 @pytest.mark.drivers("local")

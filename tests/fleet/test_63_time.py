@@ -8,15 +8,10 @@ import pytest
 
 import broker
 import proof
-from host import SLOW, wait_until
+from host import SLOW, ready, wait_until
 from wallclock import DAY, HOUR, MONTH, Clock
 
 pytestmark = [pytest.mark.heavy]
-
-
-def ready(worker):
-    wait_until(lambda: worker.events("worker.ready"), 40, lambda: f"a worker to be ready\n{worker.log[-2000:]}")
-    return worker
 
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR, MONTH, -MONTH])

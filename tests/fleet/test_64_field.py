@@ -8,18 +8,9 @@ import time
 import pytest
 
 import proof
-from host import SLOW, wait_until
+from host import SLOW, attempts, ready, wait_until
 
 SHORT = {"session": f"{int(1500 * SLOW)}ms", "heartbeat": "300ms"}
-
-
-def ready(worker):
-    wait_until(lambda: worker.events("worker.ready"), 40, lambda: f"{worker.id} to be ready\n{worker.log[-2000:]}")
-    return worker
-
-
-def attempts(host, turn):
-    return [(one["no"], one["state"], one["class"]) for one in host.show(turn)["attempts"]]
 
 
 def go(host):

@@ -43,6 +43,17 @@ def wait_until(condition, seconds=20, what="the condition"):
         time.sleep(0.02)
 
 
+def ready(worker):
+    """The worker, once it says that it is ready."""
+    wait_until(lambda: worker.events("worker.ready"), 40, lambda: f"{worker.id} to be ready\n{worker.log[-2000:]}")
+    return worker
+
+
+def attempts(host, turn):
+    """What became of each attempt of a turn: (number, state, class)."""
+    return [(one["no"], one["state"], one["class"]) for one in host.show(turn)["attempts"]]
+
+
 class Done:
     """How a command ended."""
 
