@@ -389,9 +389,8 @@ static struct log_commit_result run(struct kafka_member *member, const struct lo
             member->deliveries[i].cause = cause;
         }
     }
-    if (cause == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        cause = deliveries_await(member, deadline);
-    }
+    cause = cause == RD_KAFKA_RESP_ERR_NO_ERROR ? deliveries_await(member, deadline)
+                                                : deliveries_why(member, cause);
     if (cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
         return delivery_failed(member, txn, cause, err);
     }

@@ -125,6 +125,15 @@ static bool must_abort(struct kafka_member *member, rd_kafka_resp_err_t *ret_cau
     return must;
 }
 
+rd_kafka_resp_err_t deliveries_why(struct kafka_member *member, rd_kafka_resp_err_t failed)
+{
+    rd_kafka_resp_err_t cause;
+    return failed != RD_KAFKA_RESP_ERR_NO_ERROR && !names_record(failed) &&
+                   must_abort(member, &cause)
+               ? cause
+               : failed;
+}
+
 rd_kafka_resp_err_t deliveries_await(struct kafka_member *member, struct deadline deadline)
 {
     rd_kafka_resp_err_t cause = RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -141,12 +150,7 @@ rd_kafka_resp_err_t deliveries_await(struct kafka_member *member, struct deadlin
             return RD_KAFKA_RESP_ERR__TIMED_OUT;
         }
     }
-    const rd_kafka_resp_err_t failed = first_failure(member);
-    if (failed != RD_KAFKA_RESP_ERR_NO_ERROR && !names_record(failed) &&
-        must_abort(member, &cause)) {
-        return cause; /* the records were only thrown away for it */
-    }
-    return failed;
+    return deliveries_why(member, first_failure(member));
 }
 
 /* All of a batch are blamed for one that is too large: that is the largest. */

@@ -159,6 +159,8 @@ rd_kafka_resp_err_t deliveries_send(struct kafka_member *member, const struct lo
                                     size_t index);
 /* Waits until every record is acknowledged, or one has failed: returns what failed. */
 rd_kafka_resp_err_t deliveries_await(struct kafka_member *member, struct deadline deadline);
+/* Why a record failed with `failed`: if the transaction had failed before it, for the reason of that. */
+rd_kafka_resp_err_t deliveries_why(struct kafka_member *member, rd_kafka_resp_err_t failed);
 /* The record that the delivery reports blame, and why; -1: none. */
 int64_t deliveries_blamed(const struct kafka_member *member, const struct log_txn *txn,
                           rd_kafka_resp_err_t *ret_cause);

@@ -160,6 +160,37 @@ static void begin(struct mock *mock)
     assert_int_equal(commit(mock, 10000).verdict, LOG_VERDICT_committed);
 }
 
+/* A topic is refused while later records are still being handed over: it is refused for that. */
+static void test_no_right_found_while_sending(void **state)
+{
+    enum { MANY = 50000 };
+    struct mock mock;
+    struct baton_error err = {0};
+    struct log_commit_result result = {0};
+    struct log_record *records = calloc(MANY, sizeof(*records));
+    (void)state;
+    assert_non_null(records);
+    for (size_t i = 0; i < MANY; i++) {
+        records[i] = (struct log_record){
+            .topic = "t.turns.a", .key = "k", .key_len = 1, .value = "v", .value_len = 1};
+    }
+    begin(&mock);
+    rd_kafka_mock_push_request_errors(mock.cluster, MOCK_add_partitions, 1,
+                                      RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+    const struct log_offset offset = {.input = 0, .partition = 0, .next = 1};
+    const struct log_txn txn = {.generation = mock.generation,
+                                .records = records,
+                                .n_records = MANY,
+                                .offsets = &offset,
+                                .n_offsets = 1};
+    mock_check(log_commit(mock.member, &txn, 10000, &result, &err), &err);
+    assert_int_equal(result.verdict, LOG_VERDICT_aborted);
+    assert_int_equal(result.code, BATON_E_not_permitted);
+    assert_int_equal(commit(&mock, 10000).verdict, LOG_VERDICT_committed);
+    mock_end(&mock);
+    free(records);
+}
+
 /* The brokers go away in a transaction: its outcome is not known, and the same call finds out. */
 static void test_away_in_a_transaction(void **state)
 {
@@ -285,6 +316,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_A12_B07_each_error_has_its_verdict),
+        cmocka_unit_test(test_no_right_found_while_sending),
         cmocka_unit_test(test_away_in_a_transaction),
         cmocka_unit_test(test_B01_close_without_brokers),
         cmocka_unit_test(test_old_generation_is_not_sent),
