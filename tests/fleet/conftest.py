@@ -6,6 +6,7 @@ local log, on Kafka only what is marked `core`, for runs under sanitizers).
 """
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 
 import broker  # noqa: E402
-from host import SLOW, Host, binary  # noqa: E402
+from host import SLOW, Host, WaitedInVain, binary  # noqa: E402
 
 # Who starts the tests in the background of a shell hands down an ignored SIGINT; programs inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -64,6 +65,13 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "agents: needs the real agent programs (tests/run --agents)")
     config.addinivalue_line("markers", "heavy: not repeated under sanitizers")
     config.addinivalue_line("markers", "seconds(n): may take so long")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    """Says of a test that it waited in vain: tests/run tries it once more, with nothing beside it."""
+    if call.excinfo and isinstance(call.excinfo.value, (WaitedInVain, TimeoutError, subprocess.TimeoutExpired)):
+        item.user_properties.append(("waited_in_vain", item.nodeid))
 
 
 @pytest.fixture(scope="session", autouse=True)

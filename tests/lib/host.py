@@ -30,6 +30,10 @@ def binary():
     return os.environ.get("BATON_BIN") or os.path.join(root, "build", "dev", "deploy", "baton")
 
 
+class WaitedInVain(AssertionError):
+    """What should have come did not come in time: the only failure that a busy machine excuses once (conftest.py)."""
+
+
 def wait_until(condition, seconds=20, what="the condition"):
     """The first true answer of condition(); fails after so many seconds (longer under sanitizers)."""
     deadline = time.monotonic() + seconds * SLOW
@@ -39,7 +43,7 @@ def wait_until(condition, seconds=20, what="the condition"):
             return answer
         if time.monotonic() > deadline:
             text = what() if callable(what) else what
-            raise AssertionError(f"waited {seconds * SLOW:.0f} s in vain for {text}")
+            raise WaitedInVain(f"waited {seconds * SLOW:.0f} s in vain for {text}")
         time.sleep(0.02)
 
 
@@ -141,7 +145,7 @@ class Worker:
         try:
             return self.process.wait(seconds * SLOW)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"worker {self.service}/{self.id} still runs after {seconds} s\n{self.log[-3000:]}") from None
+            raise WaitedInVain(f"worker {self.service}/{self.id} still runs after {seconds} s\n{self.log[-3000:]}") from None
 
     def stop(self, seconds=20):
         """SIGTERM, once it has begun, and a clean end."""

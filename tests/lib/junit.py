@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """Turns what pytest wrote (JUnit XML) into counts and failures for tests/run.
 
-A sanitizer's finding in any process counts as a failure, also when no test noticed it.
+A sanitizer's finding in any process counts as a failure, also when no test noticed it. With --again,
+tests that only waited in vain are not judged yet but named in that file, unless there are so many that
+it is no chance: tests/run tries them once more, with nothing beside them.
 """
 import argparse
 import os
@@ -9,12 +11,17 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 
+CHANCE = 6
+
+
 def cases(path):
+    """Of each test: its name, its failures, why it was left out, and what it is called if it only waited in vain."""
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         name = f"{case.get('classname')}::{case.get('name')}"
         bad = [child for child in case if child.tag in ("failure", "error")]
+        waited = [one.get("value") for one in case.iter("property") if one.get("name") == "waited_in_vain"]
         left = [child for child in case if child.tag == "skipped"]
-        yield name, bad, left
+        yield name, bad, left, waited[0] if len(waited) >= len(bad) > 0 else None
 
 
 def findings(folder):
@@ -30,11 +37,19 @@ def main():
     parser = argparse.ArgumentParser()
     for option in ("xml", "log", "findings", "kind", "results"):
         parser.add_argument("--" + option, required=True)
+    parser.add_argument("--again")
     args = parser.parse_args()
     passed = failed = skipped = 0
-    failures, skips = [], []
+    failures, skips, again = [], [], []
     try:
-        for name, bad, left in cases(args.xml):
+        found = list(cases(args.xml))
+        if args.again and 0 < sum(waited is not None for _, _, _, waited in found) <= CHANCE:
+            again = [waited for _, _, _, waited in found if waited]
+            with open(args.again, "w", encoding="utf-8") as file:
+                file.write("\n".join(again) + "\n")
+        for name, bad, left, waited in found:
+            if waited and waited in again:
+                continue
             if bad:
                 failed += 1
                 failures.append(f"---- {name}")
