@@ -17,6 +17,7 @@
 #include "common/record/trust.h"
 #include "common/store/store.h"
 #include "deploy/doctor_agents.h"
+#include "deploy/doctor_profiles.h"
 #include "deploy/stores.h"
 #include "producer/identity.h"
 #include "topics/provision.h"
@@ -60,6 +61,7 @@ struct doctor {
     int counts[LEVEL_COUNT];
     baton_code worst; /* code of the first error */
     char mend[4200];  /* what mends the findings before, not written yet: once for several */
+    struct doctor_probed probed; /* profiles that work */
 };
 
 static void write_mend(struct doctor *d)
@@ -254,9 +256,15 @@ static void on_agent(void *arg, baton_code code, const char *mend, const char *t
     found(arg, level, code, mend, "%s", text);
 }
 
+static void on_works(void *arg, const struct service_id *service, const struct plain_id *profile)
+{
+    struct doctor *d = arg;
+    doctor_probed_add(&d->probed, service, profile);
+}
+
 static void check_agents(struct doctor *d)
 {
-    doctor_agents(d->config, command_flag(d->cmd, "probe"), on_agent, d);
+    doctor_agents(d->config, command_flag(d->cmd, "probe"), on_agent, on_works, d);
 }
 
 static void check_guard(struct doctor *d)
@@ -401,6 +409,7 @@ static void check_services(struct doctor *d)
         for (size_t k = 0; k < view.n_blocked; k++) {
             found_blocked(d, service->name.s, &view.blocked[k]);
         }
+        doctor_profiles(d->config, d->log, &view, &d->probed, on_agent, d);
         service_view_done(&view);
     }
 }
@@ -550,6 +559,7 @@ static int run(struct command *cmd)
         }
     }
     command_note(cmd, "%d errors, %d warnings", d.counts[LEVEL_error], d.counts[LEVEL_warn]);
+    doctor_probed_done(&d.probed);
     log_close(d.log);
     config_free(d.config);
     buf_done(&d.out);
@@ -559,7 +569,7 @@ static int run(struct command *cmd)
 /* clang-format off */
 static const struct command_option options[] = {
     {.name = "probe", .kind = OPTION_flag,
-     .help = "Ask the provider of each agent program for one short answer, with each credential profile. It has its price."},
+     .help = "Ask the provider of each agent program for one short answer, with each credential profile, and clear those that answer and were kept as refused. It has its price."},
 };
 /* clang-format on */
 
@@ -570,7 +580,8 @@ const struct baton_command cmd_doctor = {
     .description =
         "Looks at configuration, keys and their permissions, trust, proofs, executors, agents, guard, "
         "folders, disk, clock, log, topics, services and stores. Each finding is ok, warn or "
-        "error, and names the command that mends it. Changes nothing.",
+        "error, and names the command that mends it. Changes nothing, but that with --probe a credential profile "
+        "that was refused and works now is taken again.",
     .examples = "baton doctor\nbaton doctor --json | grep '\"level\":\"error\"'\n",
     .options = options,
     .n_options = COUNT_OF(options),

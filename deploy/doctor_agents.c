@@ -33,6 +33,7 @@ struct look {
     const struct agent_program *agent;
     char *program; /* absolute; NULL: not there */
     doctor_agents_fn *fn;
+    doctor_agents_works_fn *works;
     void *arg;
 };
 
@@ -209,6 +210,7 @@ static void tell_probe(const struct look *look, const struct config_profile *pro
     if (end->ok || end->failure == FAILURE_no_verdict) {
         say(look, BATON_OK, "", "%s: profile %s works: the provider answered", name,
             profile->name.s);
+        look->works(look->arg, &look->service->name, &profile->name);
     } else if (end->failure == FAILURE_auth || end->failure == FAILURE_access_denied) {
         say(look, BATON_E_unauthenticated, "mend the credential of that profile",
             "%s: profile %s was refused (%s): %s", name, profile->name.s,
@@ -298,7 +300,8 @@ static void look_at(struct look *look, bool probe, const char *dir)
     free(look->program);
 }
 
-void doctor_agents(const struct config *config, bool probe, doctor_agents_fn *fn, void *arg)
+void doctor_agents(const struct config *config, bool probe, doctor_agents_fn *fn,
+                   doctor_agents_works_fn *works, void *arg)
 {
     const char *tmp = getenv("TMPDIR");
     char dir[4096];
@@ -306,7 +309,7 @@ void doctor_agents(const struct config *config, bool probe, doctor_agents_fn *fn
              tmp != NULL && tmp[0] == '/' ? tmp : "/tmp");
     bool made = false;
     for (size_t i = 0; i < config->n_services; i++) {
-        struct look look = {.service = &config->services[i], .fn = fn, .arg = arg};
+        struct look look = {.service = &config->services[i], .fn = fn, .works = works, .arg = arg};
         if (look.service->executor.kind != EXECUTOR_KIND_agent) {
             continue;
         }

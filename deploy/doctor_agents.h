@@ -13,8 +13,13 @@
  * borrowed for the call. */
 typedef void doctor_agents_fn(void *arg, baton_code code, const char *mend, const char *text);
 
+/* A profile of a service answered a probe. */
+typedef void doctor_agents_works_fn(void *arg, const struct service_id *service,
+                                    const struct plain_id *profile);
+
 /* Looks at every service of kind agent, one after the other. probe: asks each provider with each profile
  * for one short answer; it takes up to a minute for each, and its price. */
-void doctor_agents(const struct config *config, bool probe, doctor_agents_fn *fn, void *arg);
+void doctor_agents(const struct config *config, bool probe, doctor_agents_fn *fn,
+                   doctor_agents_works_fn *works, void *arg);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * `baton services [list] | pause | resume`.
+ * `baton services [list] | pause | resume | clear`.
  * In: deploy/baton.c
  * Out: topics/service_view.c, producer/operate.c
  */
@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define CLEAR_COMMAND "baton services clear %s --profile %s"
 
 /* ---- list ---- */
 
@@ -76,11 +78,27 @@ static const struct rest_profile *rest_of(const struct rest_note *note, const ch
 {
     const struct wall_ms now = wall_now();
     for (size_t i = 0; i < note->count; i++) {
-        if (strcmp(note->profiles[i].name.s, profile) == 0 && note->profiles[i].until.v > now.v) {
+        if (strcmp(note->profiles[i].name.s, profile) == 0 &&
+            rest_profile_rests(&note->profiles[i], now)) {
             return &note->profiles[i];
         }
     }
     return NULL;
+}
+
+/* One that is refused is tried again once somebody has said so. */
+static void next_try_json(struct jsonw *w, const char *service, const struct rest_profile *rest)
+{
+    char command[2 * SERVICE_MAX + ID_MAX];
+    jsonw_key_text(w, "state", rest_profile_refused(rest) ? "refused" : "rests");
+    jsonw_key(w, "next_try");
+    if (rest_profile_refused(rest)) {
+        jsonw_null(w);
+        snprintf(command, sizeof(command), CLEAR_COMMAND, service, rest->name.s);
+        jsonw_key_text(w, "cleared_by", command);
+    } else {
+        jsonw_text(w, wall_text(rest->until).s);
+    }
 }
 
 /* Each credential profile, and at which workers it rests. */
@@ -101,7 +119,7 @@ static void profiles_json(struct jsonw *w, const struct service_view *view)
                 jsonw_key_text(w, "worker", view->rests[k].worker.s);
                 jsonw_key_text(w, "class", failure_word(rest->class));
                 jsonw_key_text(w, "since", wall_text(rest->since).s);
-                jsonw_key_text(w, "next_try", wall_text(rest->until).s);
+                next_try_json(w, view->service->name.s, rest);
                 jsonw_end(w);
             }
         }
@@ -117,9 +135,17 @@ static void rests_text(const struct service_view *view, struct buf *out)
         const char *name = view->service->profiles[i].name.s;
         for (size_t k = 0; k < view->n_rests; k++) {
             const struct rest_profile *rest = rest_of(&view->rests[k], name);
-            if (rest != NULL) {
-                buf_printf(out, "%sprofile %s of %s rests until %s (%s)", out->len > 0 ? ", " : "",
-                           name, view->rests[k].worker.s, command_time(rest->until).s,
+            if (rest == NULL) {
+                continue;
+            }
+            buf_printf(out, "%sprofile %s of %s ", out->len > 0 ? ", " : "", name,
+                       view->rests[k].worker.s);
+            if (rest_profile_refused(rest)) {
+                buf_printf(out, "refused since %s (%s) until it is cleared: ",
+                           command_time(rest->since).s, failure_word(rest->class));
+                buf_printf(out, CLEAR_COMMAND, view->service->name.s, name);
+            } else {
+                buf_printf(out, "rests until %s (%s)", command_time(rest->until).s,
                            failure_word(rest->class));
             }
         }
@@ -336,10 +362,11 @@ static int run_list(struct command *cmd)
     "at a fallback, and the worker tries by itself when it is back. A worker that cannot write "   \
     "to a "                                                                                        \
     "topic says which and why: its turns wait, and go on by themselves when that is mended. A "    \
-    "credential profile that its provider has refused rests until the time that is shown: other "  \
-    "turns take another one, or go on elsewhere; a success, a changed secret and a restart of "    \
-    "the "                                                                                         \
-    "worker end it. A service "                                                                    \
+    "credential profile whose credential was refused is taken by no other turn until it is "       \
+    "cleared: by `baton services clear`, by a probe of `baton doctor --probe` that succeeds, by "  \
+    "another credential in its place, or by an attempt with it that succeeds; they take another "  \
+    "one, or go on elsewhere. One whose quota is spent rests until the time that is shown, or "    \
+    "until its worker is started again. A service "                                                \
     "whose own topic is missing, or closed to you, says so, and shows what can be seen of it."
 
 static const struct baton_command cmd_list = {
@@ -351,14 +378,18 @@ static const struct baton_command cmd_list = {
     .run = run_list,
 };
 
-/* ---- pause, resume ---- */
+/* ---- pause, resume, clear ---- */
+
+static const char *done_word(enum control_kind kind)
+{
+    return kind == CONTROL_pause ? "paused" : kind == CONTROL_resume ? "resumed" : "cleared";
+}
 
 static void switched(struct command *cmd, enum control_kind kind, const char *service,
                      const struct operated *operated)
 {
     struct buf out = BUF_INIT;
-    const char *done = kind == CONTROL_pause ? "paused" : "resumed";
-    const char *status = operated->answered ? done : "queued";
+    const char *status = operated->answered ? done_word(kind) : "queued";
     if (cmd->json) {
         struct jsonw w = jsonw_to(&out);
         jsonw_begin_object(&w);
@@ -374,6 +405,22 @@ static void switched(struct command *cmd, enum control_kind kind, const char *se
     buf_done(&out);
 }
 
+/* The one that is named; NULL: every one. */
+static baton_code check_profile(const struct config_service *service, const char *profile,
+                                struct control *control, struct baton_error *err)
+{
+    bool known = profile == NULL;
+    for (size_t i = 0; i < service->n_profiles; i++) {
+        known = known || strcmp(service->profiles[i].name.s, profile) == 0;
+    }
+    if (!known) {
+        return baton_fail(err, BATON_E_invalid_request, "service %s has no profile '%s'",
+                          service->name.s, text_quote_of(profile).s);
+    }
+    control->profile = plain_id_of(profile != NULL ? profile : "");
+    return BATON_OK;
+}
+
 static int run_switch(struct command *cmd, enum control_kind kind)
 {
     struct session session = {0};
@@ -382,8 +429,13 @@ static int run_switch(struct command *cmd, enum control_kind kind)
     struct operated operated;
     const char *service = cmd->args[0];
     const char *given = command_text(cmd, "reason");
+    const char *profile = kind == CONTROL_clear ? command_text(cmd, "profile") : NULL;
     char reason[LIMIT_REASON + 1] = "";
+    const struct config_service *configured = NULL;
     int status = 0;
+    if (profile != NULL && !plain_id_valid(profile, strlen(profile))) {
+        return command_usage(cmd, "%s is no profile's name", text_quote_of(profile).s);
+    }
     if (given != NULL && (given[0] == '\0' || strlen(given) > LIMIT_REASON)) {
         return command_usage(cmd, "a reason has 1 to %d bytes", LIMIT_REASON);
     }
@@ -393,7 +445,8 @@ static int run_switch(struct command *cmd, enum control_kind kind)
     }
     baton_code rc = session_open_signing(cmd, &session, &err);
     if (rc == BATON_OK &&
-        (rc = config_service_get(session.config, service, NULL, &err)) == BATON_OK &&
+        (rc = config_service_get(session.config, service, &configured, &err)) == BATON_OK &&
+        (rc = check_profile(configured, profile, &control, &err)) == BATON_OK &&
         (rc = identity_may_operate(&session.identity, service, &err)) == BATON_OK &&
         (rc = operate_service(&session, &control, service, command_int(cmd, "timeout"), &operated,
                               &err)) == BATON_OK &&
@@ -417,6 +470,11 @@ static int run_pause(struct command *cmd)
 static int run_resume(struct command *cmd)
 {
     return run_switch(cmd, CONTROL_resume);
+}
+
+static int run_clear(struct command *cmd)
+{
+    return run_switch(cmd, CONTROL_clear);
 }
 
 #define TIMEOUT_OPTION                                                                             \
@@ -470,15 +528,41 @@ static const struct baton_command cmd_resume = {
     .run = run_resume,
 };
 
-static const struct baton_command *const subcommands[] = {&cmd_list, &cmd_pause, &cmd_resume};
+/* clang-format off */
+static const struct command_option clear_options[] = {
+    {.name = "profile", .argument = "NAME", .kind = OPTION_text, .help = "That credential profile only."},
+    {.name = "reason", .argument = "TEXT", .kind = OPTION_text, .help = "Why."},
+    TIMEOUT_OPTION,
+};
+/* clang-format on */
+
+static const struct baton_command cmd_clear = {
+    .name = "clear",
+    .summary = "let credential profiles that were refused be tried again",
+    .usage = "SERVICE [--profile NAME] [--json]",
+    .description =
+        "A credential profile whose credential its provider refused rests until somebody says that "
+        "it is mended. This says so to every worker of the service, also to one that starts "
+        "later. Who may operate the service may do this.",
+    .options = clear_options,
+    .n_options = COUNT_OF(clear_options),
+    .examples = "baton services clear example\nbaton services clear example --profile default\n",
+    .args_min = 1,
+    .args_max = 1,
+    .run = run_clear,
+};
+
+static const struct baton_command *const subcommands[] = {&cmd_list, &cmd_pause, &cmd_resume,
+                                                          &cmd_clear};
 
 const struct baton_command cmd_services = {
     .name = "services",
-    .summary = "list services with their workers; pause and resume them",
-    .usage = "[list] [--json]\npause|resume SERVICE",
+    .summary = "list services with their workers; pause and resume them, clear refused profiles",
+    .usage = "[list] [--json]\npause|resume|clear SERVICE",
     .description = "Without a word: the same as `baton services list`. " LIST_TEXT,
     .subcommands = subcommands,
     .n_subcommands = COUNT_OF(subcommands),
-    .examples = "baton services\nbaton services pause example --reason maintenance\n",
+    .examples = "baton services\nbaton services pause example --reason maintenance\n"
+                "baton services clear example\n",
     .run = run_list,
 };

@@ -13,7 +13,6 @@
 
 #include <string.h>
 
-#define PAUSE_KEY "~pause"
 #define SEND_TIMEOUT_MS 10000
 
 static baton_code partitions_of(struct session *session, const char *topic, const char *service,
@@ -177,6 +176,6 @@ baton_code operate_service(struct session *session, struct control *control, con
     baton_code rc = check_reason(control, err);
     stamp(control);
     return rc != BATON_OK ? rc
-                          : operate(session, control, service, PAUSE_KEY, control->id.s, timeout_ms,
-                                    ret_operated, err);
+                          : operate(session, control, service, control_service_key(control->kind),
+                                    control->id.s, timeout_ms, ret_operated, err);
 }

@@ -33,7 +33,7 @@ struct operated {
 baton_code operate_turn(struct session *session, struct control *control, const char *service,
                         const char *run_id, int64_t timeout_ms, struct operated *ret_operated,
                         struct baton_error *err);
-/* The same for pause and resume: one record to each partition; answered once all of them answered.
+/* The same for pause, resume and clear: one record to each partition; answered once all of them answered.
  */
 baton_code operate_service(struct session *session, struct control *control, const char *service,
                            int64_t timeout_ms, struct operated *ret_operated,

@@ -13,6 +13,7 @@
 #include "common/engine/engine.h"
 #include "common/record/outcome.h"
 #include "common/record/receipt.h"
+#include "common/record/rest_note.h"
 #include "common/record/signer.h"
 #include "common/record/trust.h"
 #include "common/record/turn.h"
@@ -238,11 +239,18 @@ struct next_step first_next(const struct config *config, const struct config_ser
 
 /* ---- rest.c: credential profiles that the provider has refused ---- */
 
-/* An attempt has ended here: its profile rests, or is up again. */
-void rest_note(struct worker *w, const char *profile, bool failed, enum failure class,
-               int64_t retry_after_ms);
-/* What a profile holds was changed: it is worth another try. */
-void rest_over(struct worker *w, size_t profile);
+/* An attempt with it has ended here: the profile rests, is refused, or is up again. */
+void rest_note(struct worker *w, const char *profile, const struct recorded_end *end);
+/* Does not rest any more; why: for the log. */
+void rest_over(struct worker *w, size_t profile, const char *why);
+/* What the note of another boot says of a profile: one that was refused stays so, with the same credential. */
+void rest_adopt(struct worker *w, const struct rest_profile *told);
+/* An operator has mended that profile; "": every one. */
+void rest_clear(struct worker *w, const char *profile);
+/* Its secrets were read again: another credential is worth another try. */
+void rest_look_again(struct worker *w, size_t profile, bool env_changed);
+/* Does any wait to be cleared? */
+bool rest_any_refused(const struct worker *w);
 /* Which profiles rest (bits). *ret_rest is set if all of them do. */
 unsigned rest_look(const struct worker *w, struct all_rest *ret_rest);
 
@@ -424,13 +432,18 @@ void round_moved(struct worker *w, const struct engine_event *event);
 /* ---- retention.c ---- */
 baton_code retention_tick(struct worker *w, struct baton_error *err);
 
-/* A credential profile that the provider has refused. */
+#define REST_NO_END INT64_MAX /* until it is cleared */
+/* A credential profile: whether and why it rests. */
 struct rest {
-    struct mono_ms until; /* 0: it does not rest */
+    struct mono_ms until; /* 0: it does not rest; REST_NO_END: it is refused */
     enum failure class;
     bool named; /* the provider named that time */
     struct wall_ms since;
-    struct wall_ms until_wall; /* the same as until, for people */
+    struct wall_ms until_wall; /* the same as until, for people; 0: no end */
+    struct rest_mark mark;     /* refused: of the credential that was */
+    struct mono_ms tried;      /* when an attempt with it ended last */
+    struct wall_ms worked;     /* when one succeeded last */
+    struct wall_ms changed;    /* when its credential was another one for the first time */
 };
 
 /* An end that has arrived and is not in the store yet. */
@@ -466,7 +479,7 @@ struct worker {
     struct mono_ms trust_seen;  /* when it was looked at last: a revocation needs no other sign */
     struct executor_env **envs; /* one for each profile */
     struct mono_ms envs_read;
-    struct rest rests[LIMIT_PROFILES];      /* of the profiles; a restart tries again */
+    struct rest rests[LIMIT_PROFILES];      /* of the profiles */
     uint64_t rest_told[LOG_PARTITIONS_MAX]; /* what the notes of rest_note.c say; 0: none */
     struct circuit circuit;
     struct circuit_told circuit_told[LOG_PARTITIONS_MAX];
@@ -526,6 +539,8 @@ baton_code worker_start(struct worker *w, struct baton_error *err);
 bool worker_reload_trust(struct worker *w, bool unknown);
 void worker_reread_envs(struct worker *w);
 
+/* When that is to be looked at again. */
+struct mono_ms worker_envs_due(const struct worker *w);
 /* ---- stop.c ---- */
 #define CLOSE_TIMEOUT_MS 5000
 void stop_read_wake(struct worker *w);

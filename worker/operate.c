@@ -1,6 +1,6 @@
 /*
  * What operators, origins and lease holders ask of the owner of a turn: cancel, pause, resume,
- * renew, report; replay has a file of its own. Everything acts only through the owner's decision, on
+ * clear, renew, report; replay has a file of its own. Everything acts only through the owner's decision, on
  * the state that the log has (protocol rules 24, 28, 29).
  *
  * In: common/engine/engine.h (ENGINE_control)  Out: worker/move.c, worker/decision.c,
@@ -273,6 +273,21 @@ static baton_code on_pause(struct worker *w, const struct engine_event *event,
     return rc;
 }
 
+/* ---- clear: a credential profile that was refused is to be tried again ---- */
+
+static void on_clear(struct worker *w, const struct engine_event *event)
+{
+    const struct control *control = event->receipt->control;
+    bool known = control->profile.s[0] == '\0';
+    for (size_t i = 0; i < w->service->n_profiles; i++) {
+        known = known || strcmp(w->service->profiles[i].name.s, control->profile.s) == 0;
+    }
+    if (known) {
+        rest_clear(w, control->profile.s);
+    }
+    operate_answer(w, control, NULL, known ? BATON_OK : BATON_E_invalid_request);
+}
+
 baton_code operate_restore(struct worker *w, int32_t partition, struct baton_error *err)
 {
     bool paused = false;
@@ -397,6 +412,7 @@ static baton_code on_turn(struct worker *w, const struct engine_event *event, bo
         case CONTROL_report:
         case CONTROL_pause:
         case CONTROL_resume:
+        case CONTROL_clear:
         case CONTROL_COUNT:
             break;
         }
@@ -418,6 +434,7 @@ static baton_code on_turn(struct worker *w, const struct engine_event *event, bo
         break;
     case CONTROL_pause:
     case CONTROL_resume:
+    case CONTROL_clear:
     case CONTROL_COUNT:
         turn_record_done(&record);
         break;
@@ -481,6 +498,8 @@ baton_code operate_record(struct worker *w, const struct engine_event *event,
             }
         }
         rc = on_pause(w, event, err);
+    } else if (control->kind == CONTROL_clear) {
+        on_clear(w, event);
     } else if (decided(w, control->turn_id.s)) {
         return BATON_OK;
     } else {

@@ -104,7 +104,7 @@ static void take_end(struct worker *w, const struct executor_event *event)
     if (!end.uncounted) {
         const struct attempt *attempt =
             &live->record.attempts[live->record.n_attempts - 1]; /* the one that ran */
-        rest_note(w, attempt->profile.s, end.failed, end.class, end.retry_after_ms);
+        rest_note(w, attempt->profile.s, &end);
         if (!end.failed) {
             circuit_success(&w->circuit, w->service->name.s);
         }

@@ -24,6 +24,7 @@
 
 #define OWN_IDS_MAX 64 /* <host>-1 .. <host>-64 */
 #define ENV_REREAD_MS 60000
+#define ENV_REFUSED_MS 5000
 #define LOG_RETRY_MS 1000
 #define TRUST_TRIES 5
 #define TRUST_PAUSE_NS 10000000
@@ -177,11 +178,17 @@ static baton_code load_envs(struct worker *w, struct baton_error *err)
     return BATON_OK;
 }
 
-/* Rotated secrets are seen within a minute; one that cannot be read leaves the one before in use.
- */
+/* Rotated secrets are seen within a minute, sooner while one is refused, since somebody may be mending it;
+ * one that cannot be read leaves the one before in use. */
+struct mono_ms worker_envs_due(const struct worker *w)
+{
+    return (struct mono_ms){w->envs_read.v +
+                            (rest_any_refused(w) ? ENV_REFUSED_MS : ENV_REREAD_MS)};
+}
+
 void worker_reread_envs(struct worker *w)
 {
-    if (mono_now().v - w->envs_read.v < ENV_REREAD_MS) {
+    if (mono_now().v < worker_envs_due(w).v) {
         return;
     }
     w->envs_read = mono_now();
@@ -189,11 +196,10 @@ void worker_reread_envs(struct worker *w)
         struct executor_env *fresh = NULL;
         struct baton_error err;
         if (resolve_env(w, i, &fresh, &err) == BATON_OK) {
-            if (!executor_env_equal(w->envs[i], fresh)) {
-                rest_over(w, i);
-            }
+            const bool changed = !executor_env_equal(w->envs[i], fresh);
             executor_env_free(w->envs[i]);
             w->envs[i] = fresh;
+            rest_look_again(w, i, changed);
         } else {
             diag_line(DIAG_warn, "profile.not_read",
                       D_TEXT("profile", w->service->profiles[i].name.s), D_TEXT("error", err.text));

@@ -70,6 +70,10 @@ static struct mono_ms next_time(const struct worker *w)
     if (circuit_next(w, now, &circuit) && circuit.v < until.v) {
         until = circuit;
     }
+    const struct mono_ms envs = worker_envs_due(w);
+    if (envs.v < until.v) {
+        until = envs;
+    }
     if (w->housekeeping.v < until.v) {
         until = w->housekeeping;
     }
@@ -139,11 +143,11 @@ static baton_code handle(struct worker *w, const struct engine_event *event,
         break;
     case ENGINE_tick:
         watch_trust(w);
+        worker_reread_envs(w); /* before the round, which tells what has changed by it */
         rc = round_tick(w, err);
         if (rc == BATON_OK && !w->blocked) {
             rc = retention_tick(w, err);
         }
-        worker_reread_envs(w);
         round_tell_leases(w);
         break;
     case ENGINE_control:

@@ -43,6 +43,13 @@ const char *control_word(enum control_kind kind)
     return control_words[kind];
 }
 
+const char *control_service_key(enum control_kind kind)
+{
+    return kind == CONTROL_pause || kind == CONTROL_resume ? "~pause"
+           : kind == CONTROL_clear                         ? "~rest"
+                                                           : NULL;
+}
+
 static bool has(enum control_kind kind, const char *name)
 {
     return word_in_list(holds[kind].must, name) || word_in_list(holds[kind].may, name);
@@ -85,6 +92,9 @@ void control_encode(const struct control *c, struct buf *value)
     }
     if (has(c->kind, "usage") && c->usage != NULL) {
         jsonw_key_raw(&w, "usage", c->usage, strlen(c->usage));
+    }
+    if (has(c->kind, "profile")) {
+        field_write_some(&w, "profile", c->profile.s);
     }
     jsonw_end(&w);
 }
@@ -179,6 +189,7 @@ static baton_code control_from(const struct json_doc *doc, struct control *c,
     c->at = field_time(v[C_at]);
     c->attempt = (int)field_int(v[C_attempt]);
     c->to = service_id_of(field_text(v[C_to]));
+    c->profile = plain_id_of(field_text(v[C_profile]));
     c->again = field_flag(v[C_again]);
     c->seq = field_int(v[C_seq]);
     if (v[C_attempt] != NULL && c->attempt < 1) {

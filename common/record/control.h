@@ -20,7 +20,8 @@
     CONTROL(renew)                                                                                 \
     CONTROL(report)                                                                                \
     CONTROL(pause)                                                                                 \
-    CONTROL(resume)
+    CONTROL(resume)                                                                                \
+    CONTROL(clear)
 
 #define CONTROL_ENUM(word) CONTROL_##word,
 enum control_kind { CONTROLS(CONTROL_ENUM) CONTROL_COUNT };
@@ -29,9 +30,9 @@ enum control_kind { CONTROLS(CONTROL_ENUM) CONTROL_COUNT };
 struct control {
     enum control_kind kind;
     struct plain_id id;     /* random; answers name it */
-    struct turn_id turn_id; /* "" for pause and resume */
+    struct turn_id turn_id; /* "" for pause, resume and clear */
     struct wall_ms at;
-    char *reason;         /* cancel, pause, resume */
+    char *reason;         /* cancel, pause, resume, clear */
     int attempt;          /* replay, renew, report */
     struct service_id to; /* replay: "" unless it goes to another service */
     bool again;           /* replay: lifts budget and loop guard */
@@ -42,9 +43,13 @@ struct control {
     char *result;         /* report: raw JSON object of the result, or NULL */
     size_t result_len;
     char *usage; /* report: what the attempt took, as JSON; NULL: not told */
+    struct plain_id profile; /* clear: the credential profile; "": every one */
 };
 
 const char *control_word(enum control_kind kind);
+/* The key of kinds that are about a whole service, one record to each partition by its number; NULL: the
+ * kind is about a turn, whose id is the key. */
+const char *control_service_key(enum control_kind kind);
 /* Appends the value. */
 void control_encode(const struct control *control, struct buf *value);
 /* invalid_envelope, schema_unsupported, no_memory. */

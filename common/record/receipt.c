@@ -17,7 +17,6 @@
 #include <string.h>
 
 #define AHEAD_MAX_MS (24LL * 3600 * 1000) /* how far a signature may lie in the future */
-#define PAUSE_KEY "~pause"
 
 /* A record under judgement. */
 struct judgement {
@@ -319,6 +318,7 @@ static bool may_control(const struct judgement *j)
                strcmp(trust_principal_name(who), here) == 0;
     case CONTROL_COUNT:
         break;
+    case CONTROL_clear:
     }
     return false;
 }
@@ -326,8 +326,9 @@ static bool may_control(const struct judgement *j)
 static baton_code check_control(struct judgement *j, const struct log_record *record)
 {
     const struct control *control = j->receipt->control;
-    bool by_number = control->kind == CONTROL_pause || control->kind == CONTROL_resume;
-    const char *due = by_number ? PAUSE_KEY : control->turn_id.s;
+    const char *service_key = control_service_key(control->kind);
+    const bool by_number = service_key != NULL;
+    const char *due = by_number ? service_key : control->turn_id.s;
     if (j->key_len != strlen(due) || memcmp(j->key, due, j->key_len) != 0) {
         return baton_fail(&j->err, BATON_E_invalid_envelope,
                           "the key of this %s must be '%s', not '%s'", control_word(control->kind),

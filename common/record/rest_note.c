@@ -6,11 +6,23 @@
 #include "common/record/json.h"
 #include "common/record/note_writer.h"
 
+#include <stdio.h>
+
 #define NOTE_BYTES_MAX 8192
 
 bool rest_note_is_key(const void *key, size_t key_len)
 {
     return word_is(REST_NOTE_KEY, key, key_len);
+}
+
+bool rest_profile_refused(const struct rest_profile *profile)
+{
+    return profile->until.v == 0;
+}
+
+bool rest_profile_rests(const struct rest_profile *profile, struct wall_ms now)
+{
+    return rest_profile_refused(profile) || profile->until.v > now.v;
 }
 
 void rest_note_encode(const struct rest_note *note, struct buf *value)
@@ -27,7 +39,11 @@ void rest_note_encode(const struct rest_note *note, struct buf *value)
         jsonw_key_text(&w, "name", profile->name.s);
         jsonw_key_text(&w, "class", failure_word(profile->class));
         jsonw_key_text(&w, "since", wall_text(profile->since).s);
-        jsonw_key_text(&w, "until", wall_text(profile->until).s);
+        if (rest_profile_refused(profile)) {
+            jsonw_key_text(&w, "mark", profile->mark.s);
+        } else {
+            jsonw_key_text(&w, "until", wall_text(profile->until).s);
+        }
         jsonw_end(&w);
     }
     jsonw_end(&w);
@@ -36,7 +52,7 @@ void rest_note_encode(const struct rest_note *note, struct buf *value)
 
 static bool read_profile(const struct json_value *value, struct rest_profile *ret_profile)
 {
-    struct rest_profile profile;
+    struct rest_profile profile = {.until = {0}};
     size_t n;
     if (json_kind(value) != JSON_object) {
         return false;
@@ -48,8 +64,15 @@ static bool read_profile(const struct json_value *value, struct rest_profile *re
     read = read && failure_parse(text, n, &profile.class);
     text = json_member_text(value, "since", &n);
     read = read && wall_parse(text, n, &profile.since);
-    text = json_member_text(value, "until", &n);
-    read = read && wall_parse(text, n, &profile.until);
+    const bool refused = json_member(value, "until") == NULL;
+    text = json_member_text(value, refused ? "mark" : "until", &n);
+    if (refused) {
+        read = read && json_member(value, "mark") != NULL &&
+               (n == 0 || hex_valid(text, n, REST_MARK_LEN));
+        snprintf(profile.mark.s, sizeof(profile.mark.s), "%.*s", read ? REST_MARK_LEN : 0, text);
+    } else {
+        read = read && wall_parse(text, n, &profile.until) && profile.until.v > 0;
+    }
     if (read) {
         *ret_profile = profile;
     }

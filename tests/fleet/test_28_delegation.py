@@ -293,7 +293,7 @@ def tokens(host, turn):
 
 
 def test_r33_a_refused_profile_rests_for_other_turns(fresh):
-    """R-33: rotate, and the next turn begins with what does not rest; a changed worker begins anew."""
+    """R-33: rotate, and the next turn begins with what does not rest, also after a restart (test_75: what ends it)."""
     host = fresh.configure({"alpha": profiles(fresh, "first", "second", parallel=1)})
     host.plan(default=[{}], tasks={"t-1": [{"class": "auth"}, {}]})
     worker = host.worker("alpha", "w1")
@@ -302,13 +302,13 @@ def test_r33_a_refused_profile_rests_for_other_turns(fresh):
     two = host.published("alpha", "owner", "t-2")
     host.ends(two, "completed")
     assert tokens(host, one) == ["first", "second"] and tokens(host, two) == ["second"]
-    event, = worker.events("profile.rests")
-    assert (event["profile"], event["class"], event["ms"]) == ("first", "auth", 900000)
+    event, = worker.events("profile.refused")
+    assert (event["profile"], event["class"]) == ("first", "auth")
     worker.kill()
     host.worker("alpha", "w1")
     three = host.published("alpha", "owner", "t-3")
     host.ends(three, "completed")
-    assert tokens(host, three) == ["first"], "it is this worker's memory: a restart tries again"
+    assert tokens(host, three) == ["second"], "nobody has mended it"
 
 
 def test_r33_when_all_rest_the_list_goes_on(fresh):

@@ -107,7 +107,7 @@ def test_r33_a_second_profile_works(fresh):
 
 
 def test_services_show_which_profile_rests(fresh):
-    """A profile that was refused rests: `services` says where, why and until when; what was mended is tried, and the note goes."""
+    """A profile that was refused: `services` says where, why and since when; what was mended is tried, and the note goes (test_75)."""
     claude = agents.service(fresh, "claude", "claude", profiles=[
         {"name": name, "env": {"FAKE_KEY": {"file": agents.secret(fresh, "key-" + name, value)}}} for name, value in (("team", "bad-one"), ("backup", "good-one"))])
     host = pair(fresh, claude)
@@ -125,9 +125,9 @@ def test_services_show_which_profile_rests(fresh):
     profiles([])
     host.ends(host.published("claude", "owner", "t-1"), "completed")
     rest, = profiles(["team"])["team"]
-    assert (rest["worker"], rest["class"]) == ("w1", "auth") and rest["since"] < rest["next_try"]
+    assert (rest["worker"], rest["class"], rest["state"], rest["next_try"]) == ("w1", "auth", "refused", None)
     text = wait_until(lambda: host.run("services").out, 40, "services to answer")
-    assert re.search(r"profile team of w1 rests until .*\(auth\)", text), text
+    assert re.search(r"profile team of w1 refused since .*\(auth\)", text), text
     host.ends(host.published("claude", "owner", "t-2"), "completed")
     assert [call["attempt"] for call in host.calls(task="t-2")] == [1], "the next turn begins with the other one"
     # A person mends it: the next start tries it, and nothing rests.

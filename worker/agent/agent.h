@@ -160,6 +160,7 @@ struct agent_program {
     const char *word;
     const char *command;     /* the program's usual name */
     const char *credentials; /* variables that hold its credentials, with single spaces */
+    const char *login;       /* file below its HOME in which it keeps that it has signed in */
     bool schema;             /* can be asked for a structured verdict */
     bool cumulative;         /* its numbers are those of the whole session */
     const char *gone;        /* words of an error, in lower case: the session is not there */

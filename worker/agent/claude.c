@@ -149,6 +149,7 @@ const struct agent_program agent_claude = {
     .word = "claude",
     .command = "claude",
     .credentials = "ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN CLAUDE_CODE_OAUTH_TOKEN",
+    .login = ".claude/.credentials.json",
     .schema = true,
     .gone = "no conversation found with session id",
     .setup = setup,

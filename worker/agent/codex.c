@@ -145,6 +145,7 @@ const struct agent_program agent_codex = {
     .word = "codex",
     .command = "codex",
     .credentials = "OPENAI_API_KEY CODEX_API_KEY",
+    .login = ".codex/auth.json",
     .schema = true,
     .cumulative = true,
     .gone = "no rollout found for thread id",

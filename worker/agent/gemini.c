@@ -144,6 +144,7 @@ const struct agent_program agent_gemini = {
     .word = "gemini",
     .command = "gemini",
     .credentials = "GEMINI_API_KEY", /* GOOGLE_API_KEY is that of another way to sign in */
+    .login = ".gemini/oauth_creds.json",
     .schema = false,
     .gone = "error resuming session",
     .setup = setup,

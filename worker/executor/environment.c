@@ -4,9 +4,11 @@
  */
 #include "worker/executor/environment.h"
 
+#include "common/base/check.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/process/mask.h"
+#include "common/record/proof.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -233,6 +235,17 @@ bool executor_env_equal(const struct executor_env *a, const struct executor_env 
         }
     }
     return true;
+}
+
+void executor_env_digest(const struct executor_env *env, struct digest *ret_digest)
+{
+    struct json_span parts[2 * 2 * LIMIT_ENV];
+    size_t n = 0;
+    for (size_t i = 0; env != NULL && i < env->count && n + 2 <= COUNT_OF(parts); i++) {
+        parts[n++] = (struct json_span){env->values[i].name, strlen(env->values[i].name)};
+        parts[n++] = (struct json_span){env->values[i].value, strlen(env->values[i].value)};
+    }
+    *ret_digest = digest_of_parts(NULL, 0, parts, n);
 }
 
 const char *executor_env_find(const struct executor_env *env, const char *name)

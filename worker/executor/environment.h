@@ -19,6 +19,8 @@ struct mask;
 struct executor_env *executor_env_share(struct executor_env *env);
 /* Same names and values: a child that was started with one can serve the other. */
 bool executor_env_equal(const struct executor_env *a, const struct executor_env *b);
+/* SHA-256 of its names and values; env may be NULL. */
+void executor_env_digest(const struct executor_env *env, struct digest *ret_digest);
 /* The declared value, or NULL. env may be NULL. */
 const char *executor_env_find(const struct executor_env *env, const char *name);
 /* Is it declared, and by a file or variable? */

@@ -56,7 +56,7 @@
     CONFIG(retry_jitter,   "retry.jitter",   REAL,     "0.2",         0, 1,   "", "", "Delays differ by up to this fraction, so that turns do not come back at one moment.") \
     CONFIG(retry_each_service, "retry.each_service", INT, "3",        0, 1000, "", "", "Retries of a turn at one service.") \
     CONFIG(retry_max_wait, "retry.max_wait", DURATION, "15m",         0, 7 * CONFIG_DAY_MS, "", "", "A provider that asks for a longer wait counts as not to be had.") \
-    CONFIG(retry_rest,     "retry.rest",     DURATION, "15m",         0, CONFIG_DAY_MS, "", "", "How long a credential profile that the provider refused (auth, quota) is not taken by a worker's other turns; a time that the provider names goes before.") \
+    CONFIG(retry_rest,     "retry.rest",     DURATION, "15m",         0, CONFIG_DAY_MS, "", "", "How long a credential profile whose quota is spent is not taken by a worker's other turns; a time that the provider names goes before. One that was refused (auth) rests until it is cleared. 0: none rests.") \
     CONFIG(circuit_after,  "circuit.after",  INT,      "5",           1, 1000, "", "", "So many failures in a row that say the provider is down (auth, rate_limited, quota, overloaded, unavailable; followed by retry or park) open a worker's circuit.") \
     CONFIG(circuit_for,    "circuit.for",    DURATION, "30s",         0, CONFIG_DAY_MS, "", "", "How long an open circuit takes no turn.") \
     CONFIG(circuit_probe,  "circuit.probe",  DURATION, "15s",         10, CONFIG_DAY_MS, "", "", "Then one turn in this time, until one succeeds.") \

@@ -22,7 +22,8 @@
     FIELD(seq,     count,   optional, JSON_INT_MAX) \
     FIELD(class,   word,    optional, 32) \
     FIELD(result,  object,  optional, 0) \
-    FIELD(usage,   object,  optional, 0)
+    FIELD(usage,   object,  optional, 0) \
+    FIELD(profile, id,      optional, 0)
 
 #define CONTROL_HOLDS(HOLDS) \
     HOLDS(cancel, "turn_id",                  "reason") \
@@ -30,7 +31,8 @@
     HOLDS(renew,  "turn_id attempt boot seq", "") \
     HOLDS(report, "turn_id attempt boot",     "class result usage") \
     HOLDS(pause,  "",                         "reason") \
-    HOLDS(resume, "",                         "reason")
+    HOLDS(resume, "",                         "reason") \
+    HOLDS(clear,  "",                         "profile reason")
 /* clang-format on */
 
 #endif

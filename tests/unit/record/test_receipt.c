@@ -806,7 +806,7 @@ static struct control control_of(enum control_kind kind)
     memset(&c, 0, sizeof(c));
     c.kind = kind;
     c.id = plain_id_of("c-1");
-    if (kind != CONTROL_pause && kind != CONTROL_resume) {
+    if (control_service_key(kind) == NULL) {
         c.turn_id = turn_id_of(TURN);
     }
     c.at.v = EXAMPLE_MS;
@@ -852,10 +852,13 @@ static void x21_who_may_cancel_this_turn(void **state)
 static void x21_who_may_replay_and_pause(void **state)
 {
     struct world *w = *state;
-    static const enum control_kind kinds[] = {CONTROL_replay, CONTROL_pause, CONTROL_resume};
+    static const enum control_kind kinds[] = {CONTROL_replay, CONTROL_pause, CONTROL_resume,
+                                              CONTROL_clear};
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         struct control c = control_of(kinds[i]);
-        const char *key = kinds[i] == CONTROL_replay ? TURN : "~pause";
+        const char *key = kinds[i] == CONTROL_replay  ? TURN
+                          : kinds[i] == CONTROL_clear ? "~rest"
+                                                      : "~pause";
         expect_control_by(&w->at_claude, w->ci, &c, key, -1, BATON_OK);
         expect_control_by(&w->at_claude, w->alice, &c, key, -1, BATON_E_not_permitted);
         expect_control_by(&w->at_codex, w->alice, &c, key, -1, BATON_OK);
@@ -924,6 +927,7 @@ static void control_signed_as_something_else(void **state)
 /* ---- proof: off ---- */
 
 static void x29_off_and_required_side_by_side(void **state)
+    expect_control_by(&w->at_claude, w->ci, &pause, "~rest", -1, BATON_E_invalid_envelope);
 {
     struct world *w = *state;
     struct post post;

@@ -475,6 +475,7 @@ static void control_records_come_back(void **state)
         c.again = coin();
         hex_word(c.boot.s, 32);
         c.seq = (int64_t)rnd(UINT32_MAX) * 4096;
+        c.profile = coin() ? random_id() : plain_id_of("");
         c.failed = coin();
         c.class = (enum failure)rnd(FAILURE_COUNT);
         c.result = !c.failed || coin() ? random_result(&c.result_len) : NULL;
@@ -498,6 +499,9 @@ static void control_records_come_back(void **state)
             assert_string_equal(back->boot.s, c.boot.s);
         } else if (c.kind == CONTROL_report) {
             assert_int_equal(back->failed, c.failed);
+        } else if (c.kind == CONTROL_clear) {
+            assert_string_equal(back->profile.s, c.profile.s);
+            same_text(back->reason, c.reason);
             same_text(back->result, c.result);
         }
         control_encode(back, &again);

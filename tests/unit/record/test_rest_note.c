@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ static void test_what_is_written_is_read(void **state)
     (void)state;
     for (; note.count < LIMIT_PROFILES; note.count++) {
         note.profiles[note.count] = (struct rest_profile){
-            plain_id_of("a-name"), FAILURE_quota, {1795962044000}, {1795962045000}};
+            plain_id_of("a-name"), FAILURE_quota, {1795962044000}, {1795962045000}, {""}};
     }
     rest_note_encode(&note, &value);
     assert_true(rest_note_parse(value.data, value.len, &back));
@@ -37,6 +38,33 @@ static void test_what_is_written_is_read(void **state)
     assert_false(rest_note_is_key("~rests", 6));
 }
 
+/* what waits to be cleared has no end, and the mark of its credential instead. */
+static void test_r33_refused_is_without_an_end(void **state)
+{
+    static const char *const marks[] = {"0a9f", ""};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(marks); i++) {
+        struct rest_note note = {
+            .worker = plain_id_of("w1"), .boot = {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}, .count = 1};
+        struct rest_note back;
+        struct buf value = BUF_INIT;
+        note.profiles[0] = (struct rest_profile){
+            .name = plain_id_of("team"), .class = FAILURE_auth, .since = {1795962044000}};
+        snprintf(note.profiles[0].mark.s, sizeof(note.profiles[0].mark.s), "%s", marks[i]);
+        rest_note_encode(&note, &value);
+        assert_true(rest_note_parse(value.data, value.len, &back));
+        assert_true(rest_profile_refused(&back.profiles[0]));
+        assert_true(rest_profile_rests(&back.profiles[0], (struct wall_ms){INT64_MAX}));
+        assert_string_equal(back.profiles[0].mark.s, marks[i]);
+        assert_int_equal(back.profiles[0].since.v, 1795962044000);
+        buf_done(&value);
+    }
+    const struct rest_profile timed = {.until = {1000}};
+    assert_false(rest_profile_refused(&timed));
+    assert_true(rest_profile_rests(&timed, (struct wall_ms){999}));
+    assert_false(rest_profile_rests(&timed, (struct wall_ms){1000}));
+}
+
 #define NOTE(profiles)                                                                             \
     "{\"version\":1,\"worker\":\"w\",\"boot\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\","               \
     "\"profiles\":" profiles "}"
@@ -52,6 +80,13 @@ static void test_what_no_owner_writes_is_none(void **state)
         NOTE("[{\"name\":\"A\",\"class\":\"auth\"," SINCE "}]"),
         NOTE("[{\"name\":\"a\",\"class\":\"bored\"," SINCE "}]"),
         NOTE("[{\"name\":\"a\",\"class\":\"auth\"}]"),
+        NOTE("[{\"name\":\"a\",\"class\":\"auth\",\"since\":\"2026-11-30T00:00:00.000Z\"}]"),
+        NOTE("[{\"name\":\"a\",\"class\":\"auth\",\"since\":\"2026-11-30T00:00:00.000Z\",\"mark\":"
+             "\"0A9F\"}]"),
+        NOTE("[{\"name\":\"a\",\"class\":\"auth\",\"since\":\"2026-11-30T00:00:00.000Z\",\"mark\":"
+             "\"0a9f0\"}]"),
+        NOTE("[{\"name\":\"a\",\"class\":\"auth\",\"since\":\"2026-11-30T00:00:00.000Z\",\"until\":"
+             "\"1970-01-01T00:00:00.000Z\"}]"),
     };
     struct rest_note note;
     (void)state;
@@ -70,6 +105,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_written_is_read),
+        cmocka_unit_test(test_r33_refused_is_without_an_end),
         cmocka_unit_test(test_what_no_owner_writes_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
