@@ -256,7 +256,8 @@ unsigned rest_look(const struct worker *w, struct all_rest *ret_rest);
 
 /* ---- rest_note.c: the same, shown by a note ---- */
 
-/* Reads a partition's note after a restore, and after a fold. */
+/* Reads a partition's note after a restore, and after a fold; takes over what the owner of before knew to
+ * be refused. */
 baton_code rest_restore(struct worker *w, int32_t partition, struct baton_error *err);
 /* Writes the notes of those partitions that tell something else. */
 void rest_tell(struct worker *w);
@@ -538,9 +539,9 @@ baton_code worker_start(struct worker *w, struct baton_error *err);
  * has changed. */
 bool worker_reload_trust(struct worker *w, bool unknown);
 void worker_reread_envs(struct worker *w);
-
 /* When that is to be looked at again. */
 struct mono_ms worker_envs_due(const struct worker *w);
+
 /* ---- stop.c ---- */
 #define CLOSE_TIMEOUT_MS 5000
 void stop_read_wake(struct worker *w);
