@@ -58,8 +58,8 @@ static void record_of(const struct receipt *receipt, struct turn_record *ret_rec
     }
 }
 
-/* What the services before this one say that they tried: shown, and counted in no budget but that of costs
- * (budget.max_cost), for which nothing else tells what was spent there. */
+/* What the services before this one tried, as an unsigned header tells it: shown, and counted in no budget.
+ * What they spent stands in the last pass. */
 static void add_history(const struct receipt *receipt, struct turn_record *record)
 {
     const char *services[PASSES_MAX];

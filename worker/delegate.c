@@ -50,10 +50,8 @@ static bool has_had(const struct worker *w, const struct turn_record *record, co
 {
     bool had = strcmp(to, w->service->name.s) == 0 || strcmp(to, record->service.s) == 0;
     for (size_t i = 0; i < record->n_passes && !had; i++) {
-        struct pass_parts parts;
         struct pass pass;
-        had = !pass_split(record->passes[i], strlen(record->passes[i]), &parts) ||
-              pass_parse(parts.statement, &pass, NULL) != BATON_OK || strcmp(pass.to.s, to) == 0;
+        had = !pass_read(record->passes[i], &pass) || strcmp(pass.to.s, to) == 0;
     }
     return had;
 }
@@ -245,6 +243,7 @@ char *delegate_sign(struct worker *w, const struct turn_record *record, const ch
         .losses = record->losses,
         .replays = record->replays,
         .class = class,
+        .cost_micros = turn_record_cost(record),
         .at = log_date(w->log), /* the next service holds it against the log's dates */
     };
     struct baton_error err;

@@ -3,6 +3,7 @@
 
 #include "common/base/check.h"
 #include "common/base/text.h"
+#include "common/record/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,28 +39,30 @@ struct word {
 };
 
 #define STATEMENT_WORDS 9
+#define WORDS_MAX (STATEMENT_WORDS + 1) /* version 2 has the costs behind them */
 
-/* Exactly nine words with single spaces between. */
-static bool words_of(const char *statement, struct word words[STATEMENT_WORDS])
+/* The words, with single spaces between; 0: it is none, or has more than ten. */
+static int words_of(const char *statement, struct word words[WORDS_MAX])
 {
     const char *at = statement;
-    for (int i = 0; i < STATEMENT_WORDS; i++) {
-        words[i] = (struct word){at, strcspn(at, " ")};
-        at += words[i].len;
-        if (words[i].len == 0 || (i < STATEMENT_WORDS - 1 && *at != ' ')) {
-            return false;
+    for (int n = 0; n < WORDS_MAX; at++) {
+        words[n] = (struct word){at, strcspn(at, " ")};
+        at += words[n].len;
+        if (words[n++].len == 0) {
+            return 0;
         }
-        at += i < STATEMENT_WORDS - 1 ? 1 : 0;
+        if (*at == '\0') {
+            return n;
+        }
     }
-    return *at == '\0';
+    return 0;
 }
 
-/* Decimal without sign and leading zero, at most PASS_COUNT_MAX: no counter wraps or starts again.
- */
-static bool count_of(struct word word, int *ret_count)
+/* Decimal without sign and leading zero, at most max. */
+static bool number_of(struct word word, int64_t max, int64_t *ret_number)
 {
-    int value = 0;
-    if (word.len > 5 || (word.len > 1 && word.at[0] == '0')) {
+    int64_t value = 0;
+    if (word.len > 16 || (word.len > 1 && word.at[0] == '0')) {
         return false;
     }
     for (size_t i = 0; i < word.len; i++) {
@@ -68,8 +71,17 @@ static bool count_of(struct word word, int *ret_count)
         }
         value = value * 10 + (word.at[i] - '0');
     }
-    *ret_count = value;
-    return value <= PASS_COUNT_MAX;
+    *ret_number = value;
+    return value <= max;
+}
+
+/* At most PASS_COUNT_MAX: no counter wraps or starts again. */
+static bool count_of(struct word word, int *ret_count)
+{
+    int64_t value = 0;
+    bool ok = number_of(word, PASS_COUNT_MAX, &value);
+    *ret_count = (int)value;
+    return ok;
 }
 
 static bool service_of(struct word word, struct service_id *ret_service)
@@ -84,17 +96,32 @@ static bool service_of(struct word word, struct service_id *ret_service)
 
 baton_code pass_parse(const char *statement, struct pass *ret_pass, struct baton_error *err)
 {
-    struct word w[STATEMENT_WORDS];
+    struct word w[WORDS_MAX];
     struct pass p;
     memset(&p, 0, sizeof(p));
-    if (!words_of(statement, w)) {
-        return baton_fail(err, BATON_E_invalid_envelope, "pass: '%s' is no statement of nine words",
+    int n = words_of(statement, w);
+    if (n < STATEMENT_WORDS) {
+        return baton_fail(err, BATON_E_invalid_envelope,
+                          "pass: '%s' is no statement of nine or ten words",
                           text_quote_of(statement).s);
     }
-    if (w[0].len != 1 || w[0].at[0] != '1') {
+    bool costs = w[0].len == 1 && w[0].at[0] == '2' && n == STATEMENT_WORDS + 1;
+    bool plain = w[0].len == 1 && w[0].at[0] == '1';
+    if (!costs && !plain) {
         return baton_fail(err, BATON_E_schema_unsupported,
-                          "pass: version '%s' is not known to this program, which reads version 1",
-                          text_quote(w[0].at, w[0].len).s);
+                          "pass: version '%s' with %d words is not known to this program, which "
+                          "reads version 1, nine words, and version 2, ten",
+                          text_quote(w[0].at, w[0].len).s, n);
+    }
+    if (plain && n != STATEMENT_WORDS) {
+        return baton_fail(err, BATON_E_invalid_envelope,
+                          "pass: '%s' has a tenth word, which version 1 has not",
+                          text_quote_of(statement).s);
+    }
+    /* One form for each fact: nothing is version 1. */
+    if (costs && (!number_of(w[9], JSON_INT_MAX, &p.cost_micros) || p.cost_micros == 0)) {
+        return baton_fail(err, BATON_E_invalid_envelope,
+                          "pass: '%s' ends with costs that cannot be", text_quote_of(statement).s);
     }
     if (!count_of(w[1], &p.attempt) || p.attempt < 1 || !service_of(w[2], &p.from) ||
         !service_of(w[3], &p.to) || !count_of(w[4], &p.failures) || !count_of(w[5], &p.losses) ||
@@ -108,6 +135,13 @@ baton_code pass_parse(const char *statement, struct pass *ret_pass, struct baton
     return BATON_OK;
 }
 
+bool pass_read(const char *text, struct pass *ret_pass)
+{
+    struct pass_parts parts;
+    return pass_split(text, strlen(text), &parts) &&
+           pass_parse(parts.statement, ret_pass, NULL) == BATON_OK;
+}
+
 baton_code pass_make(const struct pass *pass, const struct signer *signer, const char *fleet,
                      const char *turn_id, const struct digest *digest, char **ret_text,
                      struct baton_error *err)
@@ -116,9 +150,14 @@ baton_code pass_make(const struct pass *pass, const struct signer *signer, const
     char text[PASS_TEXT_MAX + 1];
     struct proof_text proof;
     struct pass again;
-    snprintf(statement, sizeof(statement), "1 %d %s %s %d %d %d %s %s", pass->attempt, pass->from.s,
-             pass->to.s, pass->failures, pass->losses, pass->replays, failure_word(pass->class),
-             wall_text(pass->at).s);
+    int n = snprintf(statement, sizeof(statement), "%d %d %s %s %d %d %d %s %s",
+                     pass->cost_micros != 0 ? 2 : 1, pass->attempt, pass->from.s, pass->to.s,
+                     pass->failures, pass->losses, pass->replays, failure_word(pass->class),
+                     wall_text(pass->at).s);
+    if (pass->cost_micros != 0) {
+        snprintf(statement + n, sizeof(statement) - (size_t)n, " %lld",
+                 (long long)pass->cost_micros);
+    }
     /* Nothing is handed on that the receiver would refuse. */
     baton_code rc = pass_parse(statement, &again, err);
     if (rc != BATON_OK) {

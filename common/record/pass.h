@@ -1,7 +1,8 @@
 /*
  * A pass: the signed hop by which one service hands a turn on to another (RECORD.md section 2). It
  * is one header, `baton-pass: <statement> <key id> <signature>`; with proof: off the statement
- * alone.
+ * alone. A statement of version 2 tells what the turn has cost so far; where that is nothing, its
+ * version is 1.
  */
 #ifndef BATON_RECORD_PASS_H
 #define BATON_RECORD_PASS_H
@@ -33,7 +34,9 @@ struct pass {
     int replays;
     enum failure class; /* of the attempt that was passed on */
     struct wall_ms at;
-    char *text; /* the whole header value; the owner of the pass frees it */
+    int64_t
+        cost_micros; /* of all attempts so far, in millionths of a US dollar: 0 to JSON_INT_MAX */
+    char *text;      /* the whole header value; the owner of the pass frees it */
 };
 
 /* A header value taken apart, before anything in it is believed. */
@@ -48,6 +51,8 @@ struct pass_parts {
 bool pass_split(const char *text, size_t text_len, struct pass_parts *ret_parts);
 /* Reads a statement; leaves text NULL. invalid_envelope, schema_unsupported. */
 baton_code pass_parse(const char *statement, struct pass *ret_pass, struct baton_error *err);
+/* The same of a header value whose proof was verified before; false: it is none. */
+bool pass_read(const char *text, struct pass *ret_pass);
 
 /*
  * Makes the header value of a hop: all members but text are the caller's, *ret_text is the caller's

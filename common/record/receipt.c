@@ -147,11 +147,12 @@ static baton_code no_memory(struct judgement *j)
 
 /* ---- schema of the chain ---- */
 
-/* Attempts rise, no service comes twice. Gaps are judged with the address. */
+/* Attempts rise, costs never fall, no service comes twice. Gaps are judged with the address. */
 static baton_code read_chain(struct judgement *j)
 {
     struct receipt *r = j->receipt;
     int attempt = 1;
+    int64_t cost = 0;
     r->attempt = 1;
     for (size_t i = 0; i < j->proofs.n_passes; i++) {
         struct pass *pass = &r->passes[i];
@@ -169,6 +170,12 @@ static baton_code read_chain(struct judgement *j)
                               pass->attempt, attempt);
         }
         attempt = pass->attempt;
+        if (pass->cost_micros < cost) {
+            return baton_fail(&j->err, BATON_E_invalid_envelope,
+                              "pass %zu tells costs of %lld, and the one before it %lld", i + 1,
+                              (long long)pass->cost_micros, (long long)cost);
+        }
+        cost = pass->cost_micros;
         bool again = strcmp(pass->to.s, r->turn->service.s) == 0;
         for (size_t k = 0; k < i; k++) {
             again = again || strcmp(pass->to.s, r->passes[k].to.s) == 0;
@@ -311,6 +318,7 @@ static bool may_control(const struct judgement *j)
     case CONTROL_replay:
     case CONTROL_pause:
     case CONTROL_resume:
+    case CONTROL_clear:
         return trust_may_operate(who, here);
     case CONTROL_renew:
     case CONTROL_report:
@@ -318,7 +326,6 @@ static bool may_control(const struct judgement *j)
                strcmp(trust_principal_name(who), here) == 0;
     case CONTROL_COUNT:
         break;
-    case CONTROL_clear:
     }
     return false;
 }

@@ -9,6 +9,7 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/record/fields.h"
+#include "common/record/pass.h"
 #include "common/record/usage.h"
 
 #include <stdlib.h>
@@ -130,16 +131,39 @@ baton_code turn_record_copy(const struct turn_record *from, struct turn_record *
     return BATON_OK;
 }
 
+/* The first attempt that is this service's own, and what the turn had cost before it: that is signed, what
+ * is told of the attempts before it is not. */
+static int first_here(const struct turn_record *record, int64_t *ret_cost)
+{
+    struct pass pass;
+    *ret_cost = 0;
+    if (record->n_passes == 0 || !pass_read(record->passes[record->n_passes - 1], &pass)) {
+        return 1;
+    }
+    *ret_cost = pass.cost_micros;
+    return pass.attempt;
+}
+
+/* Adds what the attempt cost, if it is this service's own. */
+static void add_cost(const struct attempt *attempt, int first, struct usage *sum)
+{
+    struct usage one;
+    if (attempt->no >= first && usage_parse(attempt->usage, &one)) {
+        usage_add(sum, &one);
+    }
+}
+
 int64_t turn_record_cost(const struct turn_record *record)
 {
     struct usage sum = usage_none();
-    struct usage one;
+    struct usage before = usage_none();
+    int first = first_here(record, &sum.cost_micros);
+    before.cost_micros = record->cost_before;
+    usage_add(&sum, &before);
     for (size_t i = 0; i < record->n_attempts; i++) {
-        if (usage_parse(record->attempts[i].usage, &one)) {
-            usage_add(&sum, &one);
-        }
+        add_cost(&record->attempts[i], first, &sum);
     }
-    return sum.cost_micros > 0 ? sum.cost_micros : 0;
+    return sum.cost_micros;
 }
 
 struct attempt *turn_record_attempt(struct turn_record *record, int no)
@@ -155,6 +179,11 @@ struct attempt *turn_record_attempt(struct turn_record *record, int no)
 struct attempt *turn_record_add_attempt(struct turn_record *record)
 {
     if (record->n_attempts == TURN_ATTEMPTS_MAX) {
+        struct usage sum = usage_none();
+        int64_t elsewhere;
+        sum.cost_micros = record->cost_before;
+        add_cost(&record->attempts[0], first_here(record, &elsewhere), &sum);
+        record->cost_before = sum.cost_micros;
         attempt_done(&record->attempts[0]);
         record->n_attempts--;
         memmove(record->attempts, record->attempts + 1,
@@ -265,6 +294,9 @@ static void write_state(struct jsonw *w, const struct turn_record *record)
         field_write(w, "worker", record->lease_worker.s);
         field_write(w, "boot", record->lease_boot.s);
         jsonw_end(w);
+    }
+    if (record->cost_before != 0) {
+        jsonw_key_int(w, "cost_before", record->cost_before);
     }
     if (record->n_attempts > 0) {
         jsonw_key(w, "attempts");

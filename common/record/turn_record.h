@@ -71,7 +71,9 @@ struct turn_record {
     struct boot_id lease_boot;
     struct attempt *attempts; /* oldest first, at most TURN_ATTEMPTS_MAX */
     size_t n_attempts;
-    char *result; /* completed: raw JSON object, else NULL */
+    int64_t
+        cost_before; /* of attempts here that are too old to be kept; millionths of a US dollar */
+    char *result;    /* completed: raw JSON object, else NULL */
     size_t result_len;
     baton_code code;              /* parked: why; else ok */
     struct service_id to_service; /* delegated: where it goes on, else "" */
@@ -100,7 +102,9 @@ void attempt_done(struct attempt *attempt);
 /* A copy that owns its texts; false: no memory, and nothing is owned. */
 bool attempt_copy(const struct attempt *from, struct attempt *ret_to);
 
-/* What its attempts cost together, as far as they told, in millionths of a US dollar. */
+/* What all of its attempts cost, as far as they told, in millionths of a US dollar, at most JSON_INT_MAX: those of
+ * the services before this one as the last pass tells (0 where there are no passes: of a closed turn they are
+ * not known), and those here. */
 int64_t turn_record_cost(const struct turn_record *record);
 /* The attempt with that number, or NULL. */
 struct attempt *turn_record_attempt(struct turn_record *record, int no);

@@ -304,6 +304,7 @@ static baton_code read_state(const struct json_value *const *v, struct turn_reco
     r->probes = (int)field_int(v[R_probes]);
     r->not_before = field_time(v[R_not_before]);
     r->delay_ms = field_int(v[R_delay_ms]);
+    r->cost_before = field_int(v[R_cost_before]);
     r->wait = field_flag(v[R_wait]);
     r->updated_at = field_time(v[R_updated_at]);
     r->ended_at = field_time(v[R_ended_at]);

@@ -109,8 +109,9 @@ def verify(public, fleet, kind, key, value, signature_hex, statement=""):
 
 
 def pass_header(signer, fleet, turn_id, value, attempt, to, come_from, failures=1, losses=0, replays=0,
-                why="auth", at=None):
-    statement = f"1 {attempt} {come_from} {to} {failures} {losses} {replays} {why} {at or now()}"
+                why="auth", at=None, costs=0):
+    statement = f"{2 if costs else 1} {attempt} {come_from} {to} {failures} {losses} {replays} {why} {at or now()}"
+    statement += f" {costs}" if costs else ""
     return f"{statement} {signer.id} {signer.sign(signed_bytes(fleet, 'pass', turn_id, statement, value))}"
 
 

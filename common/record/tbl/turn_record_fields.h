@@ -33,6 +33,7 @@
     FIELD(not_before,  time,        optional, 0) \
     FIELD(delay_ms,    count,       optional, JSON_INT_MAX) \
     FIELD(lease,       object,      optional, 0) \
+    FIELD(cost_before, count,       optional, JSON_INT_MAX) \
     FIELD(attempts,    array,       optional, TURN_ATTEMPTS_MAX) \
     FIELD(result,      object,      optional, 0) \
     FIELD(code,        word,        optional, 32) \

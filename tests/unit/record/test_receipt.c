@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #define STATEMENT "1 2 claude codex-review 1 0 0 auth 2026-11-29T14:20:44.020Z"
+#define COSTS "2 2 claude codex-review 1 0 0 auth 2026-11-29T14:20:44.020Z 289"
 #define DAY_MS (24LL * 3600 * 1000)
 
 struct world {
@@ -624,6 +625,41 @@ static void x15_a_loop(void **state)
     expect_chain(w, &w->at_codex, nine, texts, 9, BATON_E_invalid_envelope);
 }
 
+/* What was spent is signed with each hop, and no service can take back what one before it has told. */
+static void x16_costs_never_fall(void **state)
+{
+    struct world *w = *state;
+    static const struct {
+        const char *second; /* version, and costs behind the time */
+        const char *costs;
+        baton_code code;
+    } rows[] = {{"2", " 289", BATON_OK},
+                {"2", " 290", BATON_OK},
+                {"2", " 288", BATON_E_invalid_envelope},
+                {"1", "", BATON_E_invalid_envelope}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char text[200];
+        struct post post;
+        struct receipt receipt;
+        snprintf(text, sizeof(text),
+                 "%s 4 codex-review lint 2 0 0 quota 2026-11-29T14:21:44.020Z%s", rows[i].second,
+                 rows[i].costs);
+        good(&post, w);
+        post_pass(&post, w->claude, COSTS);
+        post_pass(&post, w->codex, text);
+        assert_int_equal(receipt_handoff(&w->at_lint, &post.record, &receipt), rows[i].code);
+        if (rows[i].code == BATON_OK) {
+            assert_int_equal(receipt.passes[0].cost_micros, 289);
+            assert_int_equal(receipt.passes[1].cost_micros, strtoll(rows[i].costs, NULL, 10));
+        }
+        receipt_done(&receipt);
+        char *costs = strstr(post.texts[1], " 289 ") + 1;
+        *costs = '1';
+        expect_handoff(&w->at_lint, &post, BATON_E_bad_signature);
+        post_done(&post);
+    }
+}
+
 static void x16_e19_counters_in_a_pass(void **state)
 {
     struct world *w = *state;
@@ -891,6 +927,7 @@ static void control_keys_and_partitions(void **state)
     expect_control_by(&w->at_claude, w->ci, &cancel, "~pause", -1, BATON_E_invalid_envelope);
     expect_control_by(&w->at_claude, w->ci, &pause, TURN, -1, BATON_E_invalid_envelope);
     expect_control_by(&w->at_claude, w->ci, &pause, "~other", -1, BATON_E_invalid_envelope);
+    expect_control_by(&w->at_claude, w->ci, &pause, "~rest", -1, BATON_E_invalid_envelope);
     for (int32_t p = 0; p < PARTITIONS; p++) {
         expect_control_by(&w->at_claude, w->ci, &pause, "~pause", p, BATON_OK);
         expect_control_by(&w->at_claude, w->ci, &cancel, TURN, p,
@@ -927,7 +964,6 @@ static void control_signed_as_something_else(void **state)
 /* ---- proof: off ---- */
 
 static void x29_off_and_required_side_by_side(void **state)
-    expect_control_by(&w->at_claude, w->ci, &pause, "~rest", -1, BATON_E_invalid_envelope);
 {
     struct world *w = *state;
     struct post post;
@@ -1012,6 +1048,7 @@ int main(void)
         T(x15_a_forged_hop_in_the_middle),
         T(x15_a_pass_of_another_turn),
         T(x15_a_loop),
+        T(x16_costs_never_fall),
         T(x16_e19_counters_in_a_pass),
         T(x17_an_unproven_record_carries_nothing),
         T(x18_roles_that_are_none),

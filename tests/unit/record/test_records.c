@@ -180,6 +180,7 @@ static void random_record(struct turn_record *r)
     r->replays = (int)rnd(4);
     r->since = (int)rnd(4);
     r->probes = (int)rnd(3);
+    r->cost_before = rnd(2) == 0 ? 0 : (int64_t)rnd(1000000);
     for (size_t n = rnd(TURN_TRIED_MAX + 1); r->n_tried < n; r->n_tried++) {
         r->tried[r->n_tried] = random_id();
     }
@@ -242,6 +243,7 @@ static void same_record(const struct turn_record *a, const struct turn_record *b
     SAME(n_tried);
     SAME(not_before);
     SAME(delay_ms);
+    SAME(cost_before);
     SAME_TEXT(lease_worker);
     SAME_TEXT(lease_boot);
     SAME(n_attempts);
@@ -473,9 +475,9 @@ static void control_records_come_back(void **state)
         c.attempt = 1 + (int)rnd(1000);
         c.to = coin() ? random_service() : service_id_of("");
         c.again = coin();
+        c.profile = coin() ? random_id() : plain_id_of("");
         hex_word(c.boot.s, 32);
         c.seq = (int64_t)rnd(UINT32_MAX) * 4096;
-        c.profile = coin() ? random_id() : plain_id_of("");
         c.failed = coin();
         c.class = (enum failure)rnd(FAILURE_COUNT);
         c.result = !c.failed || coin() ? random_result(&c.result_len) : NULL;
@@ -497,11 +499,11 @@ static void control_records_come_back(void **state)
         } else if (c.kind == CONTROL_renew) {
             assert_true(back->seq == c.seq);
             assert_string_equal(back->boot.s, c.boot.s);
-        } else if (c.kind == CONTROL_report) {
-            assert_int_equal(back->failed, c.failed);
         } else if (c.kind == CONTROL_clear) {
             assert_string_equal(back->profile.s, c.profile.s);
             same_text(back->reason, c.reason);
+        } else if (c.kind == CONTROL_report) {
+            assert_int_equal(back->failed, c.failed);
             same_text(back->result, c.result);
         }
         control_encode(back, &again);

@@ -467,6 +467,47 @@ static void test_costs_that_are_spent(void **state)
     config_free(config);
 }
 
+/* What the services before this one spent is what the last pass tells, whatever is told of their attempts;
+ * and what an attempt cost counts, too, when it is too old to be kept. */
+static void test_costs_are_those_of_the_pass(void **state)
+{
+    static const struct {
+        const char *pass;
+        const char *told; /* of the attempt before */
+        const char *own;
+        int64_t cost;
+    } rows[] = {
+        {"2 2 other lint 1 0 0 auth 2026-11-29T14:20:44.020Z 700", "{\"cost_micros\":700}",
+         "{\"cost_micros\":5}", 705},
+        {"2 2 other lint 1 0 0 auth 2026-11-29T14:20:44.020Z 700", "{\"cost_micros\":0}", NULL,
+         700},
+        {"2 2 other lint 1 0 0 auth 2026-11-29T14:20:44.020Z 700", NULL, "{}", 700},
+        {"1 2 other lint 1 0 0 auth 2026-11-29T14:20:44.020Z", "{\"cost_micros\":9007199254740992}",
+         "{\"cost_micros\":5}", 5},
+        {"2 2 other lint 1 0 0 auth 2026-11-29T14:20:44.020Z 9007199254740992", NULL,
+         "{\"cost_micros\":5}", 9007199254740992},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct turn_record record;
+        record_of(&record);
+        add_attempt(&record, "one", FAILURE_auth);
+        add_attempt(&record, "one", FAILURE_overloaded);
+        record.attempts[0].usage = rows[i].told != NULL ? strdup(rows[i].told) : NULL;
+        record.attempts[1].usage = rows[i].own != NULL ? strdup(rows[i].own) : NULL;
+        record.passes = calloc(1, sizeof(*record.passes));
+        assert_non_null(record.passes);
+        record.passes[record.n_passes++] = strdup(rows[i].pass);
+        assert_int_equal(turn_record_cost(&record), rows[i].cost);
+        for (int more = 0; more < 2 * TURN_ATTEMPTS_MAX; more++) {
+            add_attempt(&record, "one", FAILURE_overloaded);
+        }
+        assert_int_equal(record.attempts[0].no, 2 * TURN_ATTEMPTS_MAX + 2 - TURN_ATTEMPTS_MAX + 1);
+        assert_int_equal(turn_record_cost(&record), rows[i].cost);
+        turn_record_done(&record);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -481,6 +522,7 @@ int main(void)
         cmocka_unit_test(test_rotate_passes_over_what_rests),
         cmocka_unit_test(test_a_first_attempt_while_profiles_rest),
         cmocka_unit_test(test_costs_that_are_spent),
+        cmocka_unit_test(test_costs_are_those_of_the_pass),
     };
     return cmocka_run_group_tests_name("worker: what follows a failure", tests, NULL, NULL);
 }

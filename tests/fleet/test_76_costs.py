@@ -1,0 +1,106 @@
+"""What a turn costs, over services: signed by each that passes it on, so nobody can talk a budget away or spend it for others.
+
+Stand-ins of the agent programs, as in test_72: claude tells what it cost, 578 millionths of a dollar for a try without a
+verdict; codex and gemini tell tokens.
+"""
+import json
+
+import pytest
+
+import agents
+import proof
+
+ROLES = {"reviewer": {"chain": ["claude", "claude-2"]}}
+RETRY = {"first": "10ms", "factor": 1, "max": "20ms", "jitter": 0, "each_service": 3, "max_wait": "15m"}
+TRY = 578  # what one try of the stand-in for claude costs
+
+
+def two(fresh, **settings):
+    """A turn may cost less than two tries of claude's."""
+    settings.setdefault("budget", {"max_cost": 0.001})
+    return fresh.configure({name: agents.service(fresh, name, "claude") for name in ("claude", "claude-2")}, retry=RETRY, roles=ROLES,
+                           on_failure={"no_verdict": ["delegate", "retry", "park"]}, **settings)
+
+
+def history(costs):
+    """baton-attempts of one attempt at claude that cost so much; None: there is no such header."""
+    told = [{"no": 1, "service": "claude", "profile": "team", "state": "delegated", "class": "no_verdict", "usage": {"cost_micros": costs}}]
+    return [] if costs is None else [("baton-attempts", json.dumps(told).encode())]
+
+
+def passed(host, members, costs, told):
+    """A handoff at claude-2 that claude has signed a pass for, with these costs, and what anybody may write beside it."""
+    record = host.handoff(members, service="claude-2")
+    hop = proof.pass_header(host.key("claude"), host.fleet, members["turn_id"], record.value, 2, "claude-2", "claude", why="no_verdict", costs=costs)
+    record.headers += [("baton-pass", hop.encode())] + history(told)
+    return record
+
+
+def told(host, turn):
+    """What each attempt was told that is left for it, in millionths of a dollar."""
+    words = [call["argv"][call["argv"].index("--max-budget-usd") + 1] for call in host.calls(turn=turn) if call["program"] == "claude"]
+    return [int(one.replace(".", "")) for one in words]
+
+
+@pytest.mark.parametrize("header", [None, 0, TRY, 2**53])
+def test_x16_forged_costs_change_nothing(fresh, header):
+    """X16: what the services before spent is what the signed pass tells. A header that makes it nothing talks no budget away,
+    and one that makes it huge ends no turn."""
+    host = two(fresh)
+    host.plan(default=[{"fixture": "prose"}])
+    spent, fresh_one = host.turn(service="claude", task="t-spent"), host.turn(service="claude", task="t-new")
+    host.log.append(passed(host, spent, TRY, header))
+    host.log.append(passed(host, fresh_one, 0, header))
+    host.drain("claude-2")
+    shown = host.show(spent["turn_id"])
+    assert (shown["state"], shown["code"], shown["failures"]) == ("parked", "cost_exhausted", 2), shown
+    assert told(host, spent["turn_id"]) == [1000 - TRY]
+    shown = host.show(fresh_one["turn_id"])
+    assert (shown["state"], shown["code"], shown["failures"]) == ("parked", "cost_exhausted", 3), shown
+    assert told(host, fresh_one["turn_id"]) == [1000, 1000 - TRY]
+
+
+def test_x16_costs_of_a_pass_that_was_altered(fresh):
+    """X16: costs are under the signature: changed, added or taken away they are bad_signature; ones that cannot be are refused."""
+    host = two(fresh)
+    members = host.turn(service="claude")
+    good = passed(host, members, TRY, None)
+    words = good.header("baton-pass").split(" ")
+
+    def hop(*changed):
+        return good.copy(headers=[good.headers[0], ("baton-pass", " ".join(changed).encode())])
+
+    host.log.append(hop(*words[:9], "1", *words[10:]))
+    host.log.append(hop(*words[:9], str(2**53), *words[10:]))
+    host.log.append(hop("1", *words[1:9], *words[10:]))
+    host.log.append(passed(host, members, -1, None))
+    host.log.append(passed(host, members, "0578", None))
+    host.drain("claude-2")
+    codes = sorted(letter.header("baton-code") for letter in host.log.records(host.topic("dlq", "claude-2")))
+    assert codes == ["bad_signature"] * 3 + ["invalid_envelope"] * 2 and not host.calls()
+    host.log.append(good)
+    host.drain("claude-2")
+    assert host.show(members["turn_id"])["state"] == "completed" and told(host, members["turn_id"]) == [1000 - TRY]
+
+
+def test_costs_go_on_over_services_that_tell_none(fresh):
+    """A pass tells the costs of all services before it, also of those before one that costs nothing; it has none to tell where nothing was spent."""
+    roles = {"reviewer": {"chain": ["codex", "claude", "gemini", "claude-2"]}}
+    programs = {"codex": "codex", "claude": "claude", "gemini": "gemini", "claude-2": "claude"}
+    host = fresh.configure({name: agents.service(fresh, name, program) for name, program in programs.items()}, roles=roles, retry=RETRY,
+                           budget={"max_cost": 0.001}, on_failure={"no_verdict": ["delegate", "park"]})
+    host.plan(default=[{"fixture": "prose"}])
+    turn = host.published("codex", "reviewer", "t-1")
+    for service in programs:
+        host.drain(service)
+    hops = [data.decode().split(" ") for name, data in host.log.records(host.topic("handoff", "claude-2"))[0].headers if name == "baton-pass"]
+    assert [(hop[0], hop[2], hop[9] if hop[0] == "2" else None) for hop in hops] == \
+        [("1", "codex", None), ("2", "claude", str(TRY)), ("2", "gemini", str(TRY))]
+    for hop in hops:
+        public = proof.public_keys(host.dir + "/trust")[hop[-2]]
+        assert public[0] == hop[2]
+        proof.verify(public[1], host.fleet, "pass", turn, host.log.records(host.topic("handoff", "claude-2"))[0].value, hop[-1], " ".join(hop[:-2]))
+    shown = host.show(turn)
+    assert (shown["state"], shown["code"], shown["service"]) == ("parked", "cost_exhausted", "claude-2"), shown
+    assert told(host, turn) == [1000, 1000 - TRY]
+    assert shown["usage"]["cost_micros"] == 2 * TRY and [one["usage"].get("cost_micros") for one in shown["attempts"]] == [None, TRY, None, TRY]
