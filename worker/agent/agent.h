@@ -53,11 +53,11 @@ struct agent_request {
     const char *model;       /* NULL: the program's own */
     const char *schema;      /* of the verdict, as JSON; it lies in AGENT_SCHEMA_FILE, too */
     const char *scratch;     /* absolute directory of the attempt */
-    bool place;              /* the working directory is another one than scratch */
+    const char *place;       /* the working directory, without links; NULL: scratch */
     int64_t max_cost_micros; /* 0: no bound */
     bool keep_session;       /* for another attempt */
     const char *session;     /* go on in this one; NULL: begin anew */
-    bool own_home; /* HOME is somebody's, not the scratch directory: write no files there */
+    const char *home; /* somebody's, in which nothing is written; NULL: the scratch directory */
     const char *(*declared)(const void *arg, const char *name); /* a declared variable, or NULL */
     bool (*secret)(const void *arg, const char *name); /* is its value one? NULL: none is */
     const void *declared_arg;

@@ -55,7 +55,7 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
         agent_words_add(argv, "%lld.%06lld", (long long)(request->max_cost_micros / 1000000),
                         (long long)(request->max_cost_micros % 1000000));
     }
-    if (request->place) { /* a payload that is no text lies there */
+    if (request->place != NULL) { /* a payload that is no text lies there */
         agent_words_add(argv, "--add-dir");
         agent_words_add(argv, "%s", request->scratch);
     }

@@ -9,6 +9,7 @@
  */
 #include "worker/agent/agent.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define OPENAI_URL "https://api.openai.com/v1"
@@ -32,15 +33,56 @@ static bool plain(const char *text)
     return text[strcspn(text, "\"\\\n\r\t")] == '\0';
 }
 
-/* The provider that ships with it takes a key only after a login, and retries by itself. So where a key
- * is declared it gets one that takes the key from the environment and leaves retrying to the worker. */
+/* Does a line in front of the first table of config.toml set this key? */
+static bool has_key(const char *text, const char *key)
+{
+    for (const char *at = text; *at != '\0';) {
+        at += strspn(at, " \t\r\n");
+        if (*at == '[') {
+            return false;
+        }
+        if (strncmp(at, key, strlen(key)) == 0 &&
+            at[strlen(key) + strspn(at + strlen(key), " \t")] == '=') {
+            return true;
+        }
+        at += strcspn(at, "\n");
+    }
+    return false;
+}
+
+/* Somebody's HOME may name a provider: then that one is meant, with its own bounds of retrying. */
+static bool names_provider(const struct agent_request *request)
+{
+    const char *home = request->declared(request->declared_arg, "CODEX_HOME");
+    char path[4096];
+    char text[16384];
+    size_t len = 0;
+    if (home == NULL && request->home == NULL) {
+        return false;
+    }
+    snprintf(path, sizeof(path), "%s%s/config.toml", home != NULL ? home : request->home,
+             home != NULL ? "" : "/.codex");
+    FILE *file = fopen(path, "re");
+    if (file != NULL) {
+        len = fread(text, 1, sizeof(text) - 1, file);
+        fclose(file);
+    }
+    text[len] = '\0';
+    return has_key(text, "model_provider");
+}
+
+/* The provider that ships with it takes a key of the environment only after a login, and retries by
+ * itself, also where that is configured otherwise. So it gets one that leaves retrying to the worker, and
+ * takes a declared key, or else what it has signed in with (then its address depends on the login). */
 static void add_provider(const struct agent_request *request, struct agent_setup *setup)
 {
     struct agent_words *argv = &setup->argv;
     const char *url = request->declared(request->declared_arg, "OPENAI_BASE_URL");
-    if (request->declared(request->declared_arg, "OPENAI_API_KEY") == NULL) {
+    bool key = request->declared(request->declared_arg, "OPENAI_API_KEY") != NULL;
+    if (!key && names_provider(request)) {
         return;
     }
+    url = url != NULL && plain(url) ? url : key ? OPENAI_URL : NULL;
     if (url != NULL && request->secret != NULL &&
         request->secret(request->declared_arg, "OPENAI_BASE_URL")) {
         setup->refused =
@@ -52,10 +94,27 @@ static void add_provider(const struct agent_request *request, struct agent_setup
     agent_words_add(argv, "model_provider=\"baton\"");
     agent_words_add(argv, "-c");
     agent_words_add(argv,
-                    "model_providers.baton={name=\"OpenAI\",base_url=\"%s\",env_key="
-                    "\"OPENAI_API_KEY\",wire_api=\"responses\",request_max_retries=0,"
-                    "stream_max_retries=0}",
-                    url != NULL && plain(url) ? url : OPENAI_URL);
+                    "model_providers.baton={name=\"OpenAI\",%s%s%s%s,wire_api=\"responses\","
+                    "request_max_retries=0,stream_max_retries=0}",
+                    url != NULL ? "base_url=\"" : "", url != NULL ? url : "",
+                    url != NULL ? "\"," : "",
+                    key ? "env_key=\"OPENAI_API_KEY\"" : "requires_openai_auth=true");
+}
+
+/* A place that somebody's HOME trusts could name programs to start (.codex/config.toml). All that is
+ * trusted is replaced by this one word, which goes before that of a folder above. */
+static void add_distrust(const struct agent_request *request, struct agent_setup *setup)
+{
+    if (request->place == NULL || request->home == NULL) {
+        return; /* in a new HOME nothing is trusted */
+    }
+    if (!plain(request->place)) {
+        setup->refused = "the place of a codex that has a home must be without quotes, backslashes "
+                         "and line ends in its path";
+        return;
+    }
+    agent_words_add(&setup->argv, "-c");
+    agent_words_add(&setup->argv, "projects={\"%s\"={trust_level=\"untrusted\"}}", request->place);
 }
 
 static void setup(const struct agent_request *request, struct agent_setup *ret_setup)
@@ -68,7 +127,11 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
     agent_words_add(argv, "%s/%s", request->scratch, AGENT_SCHEMA_FILE);
     agent_words_add(argv, "-s");
     agent_words_add(argv, "%s", mode_of(request->access));
+    /* Where nobody answers it would wait for a network, without an end. */
+    agent_words_add(argv, "-c");
+    agent_words_add(argv, "features.unbounded_connection_retries=false");
     add_provider(request, ret_setup);
+    add_distrust(request, ret_setup);
     if (request->model != NULL) {
         agent_words_add(argv, "-m");
         agent_words_add(argv, "%s", request->model);

@@ -32,8 +32,11 @@ static const char settings[] =
     "\"privacy\":{\"usageStatisticsEnabled\":false},\"telemetry\":{\"enabled\":false}}\n";
 
 /* It takes the variables of an .env file in the place that are not set already: these would let the place
- * name another server, which gets the key, and let that one prove nothing. Declared ones win. */
+ * name another server, which gets the key, and let that one prove nothing. And settings of a place that the
+ * HOME trusts name programs to start: they are read as those of a stranger (--skip-trust comes later, and
+ * only lets it work there at all). Declared ones win. */
 static const char *const environment[] = {
+    "GEMINI_CLI_TRUST_WORKSPACE=false",
     "GOOGLE_GEMINI_BASE_URL=https://generativelanguage.googleapis.com/",
     "CODE_ASSIST_ENDPOINT=https://cloudcode-pa.googleapis.com",
     "NODE_TLS_REJECT_UNAUTHORIZED=1",
@@ -53,7 +56,7 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
         agent_words_add(argv, "--resume");
         agent_words_add(argv, "%s", request->session);
     }
-    if (request->place) { /* a payload that is no text lies there */
+    if (request->place != NULL) { /* a payload that is no text lies there */
         agent_words_add(argv, "--include-directories");
         agent_words_add(argv, "%s", request->scratch);
     }
@@ -64,7 +67,8 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
     for (size_t i = 0; i < sizeof(environment) / sizeof(environment[0]); i++) {
         agent_words_add(&ret_setup->env, "%s", environment[i]);
     }
-    if (!request->own_home && request->declared(request->declared_arg, "GEMINI_API_KEY") != NULL) {
+    if (request->home == NULL &&
+        request->declared(request->declared_arg, "GEMINI_API_KEY") != NULL) {
         agent_words_add(&ret_setup->files, ".gemini/settings.json");
         agent_words_add(&ret_setup->files, "%s", settings);
     }

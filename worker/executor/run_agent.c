@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,10 +183,15 @@ baton_code agent_prepare(struct executor_pool *pool, const struct attempt *attem
                          struct launch_plan *ret_plan, struct baton_error *err)
 {
     const struct agent_kind *kind = pool->state;
+    char real[PATH_MAX];
+    const char *place = attempt->place;
     struct buf schema = BUF_INIT;
     struct buf payload = BUF_INIT;
     struct launch_plan plan = {.home = kind->home,
                                .may_write = access_of(kind, attempt) != AGENT_ACCESS_read};
+    if (place != NULL && realpath(place, real) != NULL) {
+        place = real; /* as the program will see it */
+    }
     agent_schema(attempt->role, &schema);
     baton_code rc = buf_ok(&schema) ? fill_prompt(kind, attempt, scratch, &plan.in, &payload, err)
                                     : baton_fail(err, BATON_E_no_memory, "no memory for a prompt");
@@ -195,13 +201,13 @@ baton_code agent_prepare(struct executor_pool *pool, const struct attempt *attem
             .model = kind->model,
             .schema = schema.data,
             .scratch = scratch,
-            .place = attempt->place != NULL,
+            .place = place,
             .max_cost_micros = attempt->max_cost_micros,
             .keep_session = kind->resume,
             .session = attempt->session != NULL && agent_session_valid(attempt->session)
                            ? attempt->session
                            : NULL,
-            .own_home = kind->home != NULL || executor_env_find(env, "HOME") != NULL,
+            .home = kind->home != NULL ? kind->home : executor_env_find(env, "HOME"),
             .declared = declared,
             .secret = is_secret,
             .declared_arg = env,

@@ -1,6 +1,6 @@
 """Faults in how agent programs are started, and in what is made of what they print. Called by table.py."""
 OUTPUTS, PROMPT, LOOSE = "unit/test_agent_outputs", "unit/test_agent_prompt", "unit/test_agent_loose"
-AGENT, READONLY = "unit/test_executor_agent", "unit/test_executor_readonly"
+AGENT, READONLY, SETUP = "unit/test_executor_agent", "unit/test_executor_readonly", "unit/test_agent_setup"
 FLEET = "fleet/test_72_agents.py"
 
 ROWS = (
@@ -37,7 +37,13 @@ ROWS = (
     # ---- how it is started ----
     ("a_reviewer_may_write", "L-36", "worker/agent/claude.c",
      "    case AGENT_ACCESS_read:\n        return \"plan\";", "    case AGENT_ACCESS_read:\n        return \"acceptEdits\";",
-     f"{OUTPUTS} test_argv_has_the_mode_and_never_a_secret"),
+     f"{SETUP} test_argv_has_the_mode_and_never_a_secret"),
+    ("codex_trusts_a_place", "S11", "worker/agent/codex.c",
+     "    add_distrust(request, ret_setup);\n", "    (void)add_distrust;\n",
+     f"{SETUP} test_s11_the_place_names_no_server"),
+    ("codex_retries_by_itself", "R-44", "worker/agent/codex.c",
+     "    if (!key && names_provider(request)) {", "    if (!key) {",
+     f"{SETUP} test_codex_has_a_provider_that_does_not_retry"),
     ("a_turn_names_values", "H-46", "worker/agent/prompt.c",
      "        at = next + used;", "        at = next + 2;",
      f"{PROMPT} test_h46_the_reviewers_prompt"),
