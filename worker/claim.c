@@ -469,6 +469,7 @@ void claim_start(struct worker *w, struct decision *decision)
         .env = env_of(w, attempt->profile.s),
         .place = turn->place != NULL ? turn->place : w->service->place,
         .deadline_ms = deadline_of(w, turn),
+        .heartbeat_ms = w->service->heartbeat_ms,
         .read_only = w->config->roles[turn->role].read_only,
         .max_cost_micros = took_cost_left(w, record),
         .session = session,

@@ -78,8 +78,9 @@ struct config_service {
     struct service_id name;
     role_set roles;
     int parallel;
-    int64_t deadline_ms; /* for an attempt */
-    int64_t grace_ms;    /* of a clean stop; the deadline unless set */
+    int64_t deadline_ms;  /* for an attempt */
+    int64_t heartbeat_ms; /* an attempt must show progress in this time; 0: no bound */
+    int64_t grace_ms;     /* of a clean stop; the deadline unless set */
     enum cut_off cut_off;
     struct config_executor executor;
     struct config_profile *profiles; /* at least one: "default" without env unless named */

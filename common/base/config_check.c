@@ -33,6 +33,11 @@ static void check_executor(struct config_loading *loading, const struct config_s
         yaml_found(&loading->findings, command,
                    "services.%s.executor.command is not for kind callback", service->name.s);
     }
+    if (executor->kind == EXECUTOR_KIND_callback && service->heartbeat_ms > 0) {
+        yaml_found(
+            &loading->findings, yaml_member(yaml_member(services, service->name.s), "heartbeat"),
+            "services.%s.heartbeat is not for kind callback: nothing can end one", service->name.s);
+    }
     if (agent && yaml_member(node, "agent") == NULL) {
         yaml_found(&loading->findings, node,
                    "services.%s.executor needs an agent, one of:" AGENT_LIST, service->name.s);

@@ -363,6 +363,7 @@ static void read_service(struct config_loading *loading, const struct yaml_node 
     }
     service->parallel = (int)values[SERVICE_KEY_parallel].number;
     service->deadline_ms = values[SERVICE_KEY_deadline].number;
+    service->heartbeat_ms = values[SERVICE_KEY_heartbeat].number;
     service->grace_ms = values[SERVICE_KEY_grace].number;
     service->cut_off = (enum cut_off)values[SERVICE_KEY_cut_off].number;
     service->place = config_path(loading, values[SERVICE_KEY_place].text);

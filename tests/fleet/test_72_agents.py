@@ -367,6 +367,25 @@ def test_a_program_that_is_not_there(fresh):
     assert shown["services.claude.executor.agent"] == "claude" and shown["services.claude.executor.access"] == "auto"
 
 
+@pytest.mark.core
+@pytest.mark.parametrize("program", agents.KEYS)
+@pytest.mark.few_on_kafka("program", "claude")
+def test_e06_progress_renews_the_heartbeat(fresh, program):
+    """E06: what a program's events tell renews its heartbeat: alive far longer than that; silent, it is ended as a timeout and the fallback has the turn."""
+    host = fresh.configure({"first": agents.service(fresh, "first", program, heartbeat="2s", deadline="100s"), "next": agents.service(fresh, "next", "codex")},
+                           roles={"reviewer": {"chain": ["first", "next"]}}, on_failure={"timeout": ["delegate", "park"]})
+    host.plan(tasks={"t-works": [{"events": 60, "every": 0.1}], "t-silent": [{"events": 3, "hang": True}, {}]})
+    works, silent = host.published("first", "reviewer", "t-works"), host.published("first", "reviewer", "t-silent")
+    host.drain("first")
+    host.drain("next")
+    shown = host.show(works)
+    assert story(shown) == [(1, "first", "completed", None)] and shown["verdict"] == "approve", shown
+    shown = host.show(silent)
+    assert story(shown) == [(1, "first", "delegated", "timeout"), (2, "next", "completed", None)] and shown["role"] == "reviewer"
+    assert "no progress for 2.000 s" in shown["attempts"][0]["note"]
+    wait_until(lambda: not host.processes(), what="the agent's processes to be gone")
+
+
 def test_a_deadline_ends_a_program_that_hangs(fresh):
     """A provider that never answers: the deadline, its class, nothing left behind, and the fallback has the turn."""
     host = pair(fresh, agents.service(fresh, "claude", "claude", deadline="1s"), on_failure={"timeout": ["delegate", "park"]})

@@ -5,18 +5,22 @@
 
 Its plan is fake_executor's; steps are {"fixture": MODE} (tests/fixtures/agents/PROGRAM-MODE.out, "ok" if none
 is named; {"gone": true} knows no session that it is to go on in), with "verdict" and "summary" in place of those recorded; {"raw": TEXT, "exit": N}; and those of do()
-before it: sleep, until, hang, signal, kill_worker. {"keys": {VALUE: STEP}} chooses by the variable FAKE_KEY.
+before it: sleep, until, hang, signal, kill_worker; {"events": N, "every": SECONDS}: so many events of work. {"keys": {VALUE: STEP}} chooses by the variable FAKE_KEY.
 """
 import json
 import os
 import re
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from fake_executor import VERDICTS, call_line, do, note, step_of  # noqa: E402
 
 FIXTURES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fixtures", "agents")
+EVENTS = {"claude": b'{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Read"}]}}\n',
+          "codex": b'{"type":"item.started","item":{"type":"command_execution","command":"ls"}}\n',
+          "gemini": b'{"type":"tool_use","tool_name":"read_file"}\n'}
 STATUS = {"gemini": {"400": 144, "401": 145, "403": 147, "429": 173, "503": 247}}
 
 
@@ -58,6 +62,9 @@ def main():
         note(dict(line, event="gone"))
         gone(program, resumed)
     note(line)
+    for _ in range(step.get("events", 0)):
+        os.write(1, EVENTS[program])
+        time.sleep(step.get("every", 0.1))
     do(step, line["role"], {})
     if "raw" in step:
         os.write(1, step["raw"].encode("utf-8", "surrogateescape"))

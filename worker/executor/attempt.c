@@ -1,7 +1,7 @@
 /*
  * The life of an attempt in the pool: queue, deadline, stop, and its one end.
  *
- *   waiting --start--> running --deadline, stop--> asked --grace--> killed --10 s--> (given up)
+ *   waiting --start--> running --deadline, silence, stop--> asked --grace--> killed --10 s--> (given up)
  *      |                  |                          |                |
  *      +------------------+--------- settle ---------+----------------+--> end event
  *
@@ -82,6 +82,7 @@ struct attempt *attempt_new(const struct executor_job *job)
     attempt->session_usage = job->session_usage != NULL ? *job->session_usage : usage_none();
     attempt->deadline_ms = job->deadline_ms;
     attempt->deadline_at_ms = mono_now().v + job->deadline_ms;
+    attempt->heartbeat_ms = job->heartbeat_ms;
     if (attempt->json == NULL || (job->session != NULL && attempt->session == NULL) ||
         (job->place != NULL && attempt->place == NULL)) {
         attempt_free(attempt);
@@ -121,7 +122,7 @@ static bool end_waiting(struct executor_pool *pool, struct attempt *attempt)
     if (!attempt->admitted) {
         attempt_queue_remove(&pool->queue, attempt);
     } else if (pool->kind->withdraw != NULL && !pool->kind->withdraw(pool, attempt)) {
-        attempt_running(attempt);
+        attempt_running(pool, attempt);
         return false;
     }
     attempt_fail(pool, attempt, FAILURE_killed, "it had not started");
@@ -144,9 +145,20 @@ static void ask(struct executor_pool *pool, struct attempt *attempt, const char 
     pool->kind->ask(pool, attempt, why);
 }
 
+/* When a running attempt has to end. What it shows meanwhile moves this on; the timer is not set anew for
+ * each sign of it, but looks again when it is due. */
+static int64_t ends_at_ms(const struct attempt *attempt)
+{
+    const int64_t silent_at_ms = attempt->heard_at_ms + attempt->heartbeat_ms;
+    return attempt->heartbeat_ms > 0 && silent_at_ms < attempt->deadline_at_ms
+               ? silent_at_ms
+               : attempt->deadline_at_ms;
+}
+
 static void timer_due(struct executor_pool *pool, void *owner)
 {
     struct attempt *attempt = owner;
+    const int64_t now_ms = mono_now().v;
     switch (attempt->phase) {
     case ATTEMPT_PHASE_waiting:
         attempt->timed_out = true;
@@ -155,7 +167,12 @@ static void timer_due(struct executor_pool *pool, void *owner)
         }
         break;
     case ATTEMPT_PHASE_running:
+        if (now_ms < ends_at_ms(attempt)) {
+            timer_set(pool, &attempt->timer, ends_at_ms(attempt), timer_due, attempt);
+            break;
+        }
         attempt->timed_out = true;
+        attempt->silent = now_ms < attempt->deadline_at_ms;
         ask(pool, attempt, "deadline");
         break;
     case ATTEMPT_PHASE_asked:
@@ -187,12 +204,19 @@ void attempt_admit(struct executor_pool *pool, struct attempt *take_attempt)
     timer_set(pool, &attempt->timer, attempt->deadline_at_ms, timer_due, attempt);
 }
 
-void attempt_running(struct attempt *attempt)
+void attempt_running(struct executor_pool *pool, struct attempt *attempt)
 {
     if (attempt->phase == ATTEMPT_PHASE_waiting) {
         attempt->phase = ATTEMPT_PHASE_running;
         attempt->started_at = wall_now();
+        attempt_heard(attempt);
+        timer_set(pool, &attempt->timer, ends_at_ms(attempt), timer_due, attempt);
     }
+}
+
+void attempt_heard(struct attempt *attempt)
+{
+    attempt->heard_at_ms = mono_now().v;
 }
 
 void attempt_stop(struct executor_pool *pool, struct attempt *attempt,
@@ -251,10 +275,12 @@ static void judge(const struct attempt *attempt, const struct executor_outcome *
     }
     end->failure = outcome->failure;
     if (attempt->timed_out) {
+        const int64_t ms = attempt->silent ? attempt->heartbeat_ms : attempt->deadline_ms;
         end->failure = FAILURE_timeout;
-        buf_printf(message, "the deadline of %lld.%03lld s passed",
-                   (long long)(attempt->deadline_ms / 1000),
-                   (long long)(attempt->deadline_ms % 1000));
+        buf_printf(message,
+                   attempt->silent ? "its executor showed no progress for %lld.%03lld s"
+                                   : "the deadline of %lld.%03lld s passed",
+                   (long long)(ms / 1000), (long long)(ms % 1000));
         buf_add_text(message, end->never_started ? " before it could start" : "");
         if (outcome->hint[0] != '\0') {
             buf_add_text(message, "; before that: ");

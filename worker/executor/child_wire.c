@@ -132,7 +132,7 @@ void child_give(struct executor_pool *pool, struct child_run *run, struct attemp
     run->slots = slot;
     run->n_slots++;
     attempt->work = slot;
-    attempt_running(attempt);
+    attempt_running(pool, attempt);
     write_turn(run, slot, &line);
     send_line(pool, run, &line);
     buf_done(&line);
@@ -245,6 +245,7 @@ static void take_progress(struct executor_pool *pool, struct child_run *run,
         return;
     }
     const char *bytes = json_text(text, &len);
+    attempt_heard(slot->attempt);
     attempt_progress(pool, slot->attempt, bytes,
                      len < EXECUTOR_PROGRESS_MAX ? len : EXECUTOR_PROGRESS_MAX);
 }

@@ -129,6 +129,8 @@ struct executor_job {
     const struct executor_env *env; /* NULL: none */
     const char *place;              /* an absolute directory, or NULL: the scratch directory */
     int64_t deadline_ms;            /* from now, on the monotonic clock; at least 1 */
+    int64_t
+        heartbeat_ms; /* it ends, too, when its executor shows no progress for so long; 0: no bound */
     bool read_only;
     const char *session; /* agent: go on in this one of the program's; NULL: begin anew */
     const struct usage *session_usage; /* what attempts in that session took; NULL: nothing */

@@ -72,10 +72,13 @@ struct attempt {
     int64_t max_cost_micros;
     int64_t deadline_ms;    /* as given, for messages */
     int64_t deadline_at_ms; /* monotonic */
+    int64_t heartbeat_ms;   /* 0: no bound */
+    int64_t heard_at_ms; /* running: when its executor showed progress last, or began; monotonic */
 
     enum attempt_phase phase;
     bool admitted; /* counts against parallel */
     bool timed_out;
+    bool silent; /* timed out because its executor showed no progress */
     bool stopped;
     enum executor_stop_reason reason;
     struct wall_ms started_at;
@@ -186,7 +189,9 @@ struct attempt *attempt_find(struct executor_pool *pool, const struct turn_id *t
 /* Takes it in: starts it, or queues it beyond parallel. */
 void attempt_admit(struct executor_pool *pool, struct attempt *take_attempt);
 /* A kind's start has handed the turn to an executor: from now on it has started. */
-void attempt_running(struct attempt *attempt);
+void attempt_running(struct executor_pool *pool, struct attempt *attempt);
+/* Its executor has shown progress: that renews the heartbeat. */
+void attempt_heard(struct attempt *attempt);
 /* Stop, cancel; now: without grace. */
 void attempt_stop(struct executor_pool *pool, struct attempt *attempt,
                   enum executor_stop_reason reason, bool now);

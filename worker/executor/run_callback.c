@@ -418,7 +418,7 @@ static void settle(struct executor_pool *pool, struct call *call)
     bool whole = buf_ok(given) && buf_ok(&object);
     executor_result_check(attempt->role, object.data, whole ? object.len : 0, !whole, &exit,
                           &outcome);
-    attempt_running(attempt);
+    attempt_running(pool, attempt);
     attempt->started_at = call->started_at;
     deafen(call);
     attempt_settle(pool, attempt, &outcome, object.data, &text, truncated);

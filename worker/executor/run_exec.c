@@ -69,6 +69,9 @@ static bool read_some(struct exec_run *run, struct source *source, size_t max,
 static void take_out(struct exec_run *run, const char *bytes, size_t len)
 {
     output_feed(&run->text, bytes, len);
+    if (run->attempt != NULL) {
+        attempt_heard(run->attempt);
+    }
     if (run->agent != NULL) {
         agent_run_feed(run->agent, run->pool, run->attempt, bytes, len);
     }
@@ -77,8 +80,10 @@ static void take_out(struct exec_run *run, const char *bytes, size_t len)
 static void take_error(struct exec_run *run, const char *bytes, size_t len)
 {
     output_feed(&run->error_text, bytes, len);
-    if (run->agent != NULL) {
+    if (run->agent != NULL) { /* it may say there that it waits and waits: no progress */
         agent_run_feed_error(run->agent, bytes, len);
+    } else if (run->attempt != NULL) {
+        attempt_heard(run->attempt);
     }
 }
 
@@ -314,7 +319,7 @@ static void exec_start(struct executor_pool *pool, struct attempt *attempt)
     output_init(&run->error_text, mask, OUTPUT_ERROR_HEAD, OUTPUT_ERROR_TAIL,
                 diag_wants(DIAG_debug) ? log_line : NULL, run);
     attempt->work = run;
-    attempt_running(attempt);
+    attempt_running(pool, attempt);
     if (!watch_all(pool, run, &launch)) {
         free_run(pool, run); /* closing the lifeline kills the tree */
         attempt_fail(pool, attempt, FAILURE_unavailable,

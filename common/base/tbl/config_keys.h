@@ -65,6 +65,7 @@
 #define CONFIG_SERVICE_KEYS(CONFIG) \
     CONFIG(parallel, "parallel", INT,      "4",    1, LIMIT_PARALLEL, "", "", "Turns at a time, for each worker.") \
     CONFIG(deadline, "deadline", DURATION, "20m",  10, 30 * (int64_t)CONFIG_DAY_MS, "", "", "Time of an attempt; then its executor is stopped.") \
+    CONFIG(heartbeat, "heartbeat", DURATION, "0s", 0, 30 * (int64_t)CONFIG_DAY_MS, "", "", "An attempt whose executor shows no progress for so long is stopped before its deadline (timeout): output of exec and agent, progress of child. 0: only the deadline bounds it.") \
     CONFIG(grace,    "grace",    DURATION, "",     0, 30 * (int64_t)CONFIG_DAY_MS, "", "", "How long a clean stop waits for running attempts; not set: the deadline.") \
     CONFIG(cut_off,  "cut_off",  WORD,     "kill", 0, 0, "", "kill keep", "What a worker does with a running attempt when it is cut off from the log for longer than a lease.") \
     CONFIG(place,    "place",    PATH,     "",     0, 0, "", "", "Working directory of attempts; not set: an empty one for each.")
@@ -86,7 +87,7 @@
     SECTION("kafka.brokers", "[host:port, ...]", "The brokers that are asked first (log: kafka).") \
     SECTION("kafka.client", "{key: value}", "Further settings of librdkafka; those that Baton sets itself are refused.") \
     SECTION("roles", "{owner|reviewer|arbiter: {chain: [service, ...], read_only}}", "Where a turn of this role may go when its service fails, in order.") \
-    SECTION("services", "{name: {roles: [...], parallel, deadline, grace, cut_off, place, executor: {kind, command: [...], prefix: [...], agent, model, access, prompts, home, resume, env}, profiles: [{name, env}]}}", "The services; env is {NAME: {value|file|from: text}}.") \
+    SECTION("services", "{name: {roles: [...], parallel, deadline, heartbeat, grace, cut_off, place, executor: {kind, command: [...], prefix: [...], agent, model, access, prompts, home, resume, env}, profiles: [{name, env}]}}", "The services; env is {NAME: {value|file|from: text}}.") \
     SECTION("on_failure", "{class: [retry|rotate|delegate|park, ...]}", "What follows a failed attempt: the first possible action; each list ends with park.") \
     SECTION("workflows", "[file, ...]", "Definitions of workflows.")
 /* clang-format on */

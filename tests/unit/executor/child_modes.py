@@ -76,6 +76,11 @@ for line in sys.stdin:
         for i in range(3):
             say(type="progress", id=message["id"], text=f"step {i} {os.environ.get('TOKEN', '')}")
         result(message)
+    elif mode == "slow-progress":
+        for i in range(40):
+            say(type="progress", id=message["id"], text=f"step {i}")
+            time.sleep(0.1)
+        say(type="result", id=message["id"], result={"verdict": "approve"})
     elif mode == "class":
         say(type="result", id=message["id"], result={"class": "quota", "message": "spent"})
     elif mode == "illegal":

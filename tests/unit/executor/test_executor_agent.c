@@ -368,6 +368,29 @@ static void test_a_deadline_tells_what_it_waited_for(void **state)
     agent_done(&a);
 }
 
+/* Events on standard output are progress; that it waits and tries again, on standard error, is none. */
+static void test_E06_events_renew_the_heartbeat(void **state)
+{
+    struct agent_fixture a;
+    (void)state;
+    agent_new(&a, "claude",
+              "for i in $(seq 40); do echo '{\"type\":\"system\"}'; sleep 0.1; done\n"
+              "echo '{\"type\":\"result\",\"is_error\":false,\"structured_output\":"
+              "{\"verdict\":\"approve\",\"summary\":\"\"}}'");
+    a.f.job.heartbeat_ms = 2000;
+    struct executor_event *event = fixture_run(&a.f);
+    assert_true(event->end.ok);
+    executor_event_free(event);
+    agent_done(&a);
+    agent_new(
+        &a, "gemini",
+        "while :; do echo 'Attempt 1 failed with status 503. Retrying' >&2; sleep 0.02; done");
+    a.f.job.heartbeat_ms = 700;
+    expect_failure(fixture_run(&a.f), FAILURE_timeout,
+                   "no progress for 0.700 s; before that: Attempt 1 failed with status 503");
+    agent_done(&a);
+}
+
 static void test_access_and_place(void **state)
 {
     static const struct {
@@ -474,6 +497,7 @@ int main(void)
         cmocka_unit_test(test_pieces_of_a_message),
         cmocka_unit_test(test_ends_are_classes),
         cmocka_unit_test(test_a_deadline_tells_what_it_waited_for),
+        cmocka_unit_test(test_E06_events_renew_the_heartbeat),
         cmocka_unit_test(test_access_and_place),
         cmocka_unit_test(test_l36_nothing_begins_anew_over_a_change),
         cmocka_unit_test(test_a_bad_prompt_stops_the_start),

@@ -222,6 +222,23 @@ static void test_E16_deadline_cancels_then_kills_the_child(void **state)
     fixture_done(&f);
 }
 
+static void test_E06_progress_renews_the_heartbeat(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_mode(&f, "slow-progress");
+    f.job.heartbeat_ms = 2000;
+    expect_ok(fixture_run(&f), VERDICT_approve, "{\"verdict\": \"approve\"}");
+    fixture_done(&f);
+    open_mode(&f, "hang");
+    f.job.heartbeat_ms = 700;
+    fixture_start(&f);
+    struct executor_event *event = fixture_next(&f, EXECUTOR_EVENT_end);
+    fixture_number(&f, "cancelled");
+    expect_failure(event, FAILURE_timeout, "no progress for 0.700 s");
+    fixture_done(&f);
+}
+
 static void test_others_on_a_killed_child_are_killed(void **state)
 {
     (void)state;
@@ -383,6 +400,7 @@ int main(void)
         cmocka_unit_test(test_parallel_turns_on_one_child),
         cmocka_unit_test(test_children_beside_each_other_without_parallel),
         cmocka_unit_test(test_E16_deadline_cancels_then_kills_the_child),
+        cmocka_unit_test(test_E06_progress_renews_the_heartbeat),
         cmocka_unit_test(test_others_on_a_killed_child_are_killed),
         cmocka_unit_test(test_junk_ends_all_turns_of_the_child),
         cmocka_unit_test(test_stop_may_still_bring_a_verdict),

@@ -269,6 +269,47 @@ static void test_G01_E06_E16_deadline_ends_the_whole_tree(void **state)
     fixture_done(&f);
 }
 
+/* Longer than the heartbeat in all, never without a sign for nearly so long; and one that is silent. */
+static void test_E06_output_renews_the_heartbeat(void **state)
+{
+    static const char *const ways[] = {"echo step", "echo step >&2"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct fixture f;
+        char script[256];
+        fixture_new(&f, EXECUTOR_KIND_exec);
+        snprintf(
+            script, sizeof(script),
+            "for i in $(seq 40); do %s; sleep 0.1; done; printf '{\"verdict\":\"approve\"}' >&3",
+            ways[i]);
+        fixture_open_script(&f, script);
+        f.job.heartbeat_ms = 2000;
+        expect_ok(fixture_run(&f), VERDICT_approve, "{\"verdict\":\"approve\"}");
+        fixture_done(&f);
+    }
+    struct fixture f;
+    fixture_new(&f, EXECUTOR_KIND_exec);
+    fixture_open_script(&f, "echo begins; exec sleep 1000");
+    f.job.heartbeat_ms = 700;
+    struct executor_event *event = fixture_run(&f);
+    assert_false(event->end.never_started || event->end.killed_by_stop);
+    expect_failure(event, FAILURE_timeout, "no progress for 0.700 s");
+    fixture_done(&f);
+}
+
+/* Signs of life move no deadline. */
+static void test_E06_a_ticker_has_a_deadline(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_new(&f, EXECUTOR_KIND_exec);
+    fixture_open_script(&f, "while :; do echo tick; sleep 0.02; done");
+    f.job.heartbeat_ms = 2000;
+    f.job.deadline_ms = 1000;
+    expect_failure(fixture_run(&f), FAILURE_timeout, "the deadline of 1.000 s passed");
+    fixture_done(&f);
+}
+
 static void test_verdict_after_the_deadline_is_late(void **state)
 {
     (void)state;
@@ -611,6 +652,8 @@ int main(void)
         cmocka_unit_test(test_C15_output_becomes_text),
         cmocka_unit_test(test_G04_flood_is_drained_and_bounded),
         cmocka_unit_test(test_G01_E06_E16_deadline_ends_the_whole_tree),
+        cmocka_unit_test(test_E06_output_renews_the_heartbeat),
+        cmocka_unit_test(test_E06_a_ticker_has_a_deadline),
         cmocka_unit_test(test_verdict_after_the_deadline_is_late),
         cmocka_unit_test(test_X34_descriptors_and_double_fork_do_not_hold_the_end),
         cmocka_unit_test(test_stop_lets_a_verdict_finish),
