@@ -185,17 +185,32 @@ static void be_committer(const struct fixture *fixture, struct actor_shared *sha
 
 #define COPY_AT_ONCE 7
 
-/* Copies what is there of one partition; every verdict but committed drops it. */
-static void copy_some(const struct fixture *fixture, struct log_member *member,
-                      struct actor_shared *shared, const struct log_event *assigned,
-                      int32_t partition, struct log_batch *batch)
+static void seek_to_committed(const struct fixture *fixture, struct log_member *member,
+                              struct actor_shared *shared, const struct log_event *assigned)
+{
+    struct baton_error err = {0};
+    int64_t offsets[LOG_INPUTS][LOG_PARTITIONS_MAX];
+    must(shared,
+         log_member_committed(member, assigned->partitions, assigned->count, fixture->wait_ms,
+                              offsets, &err),
+         &err);
+    for (size_t i = 0; i < assigned->count; i++) {
+        int64_t at = offsets[0][i] == LOG_OFFSET_NONE ? 0 : offsets[0][i];
+        must(shared, log_member_seek(member, 0, assigned->partitions[i], at, &err), &err);
+    }
+}
+
+/* Copies what is there of one partition: all of it is in the log, or nothing. */
+static enum log_verdict copy_some(const struct fixture *fixture, struct log_member *member,
+                                  struct actor_shared *shared, const struct log_event *assigned,
+                                  int32_t partition, struct log_batch *batch)
 {
     struct baton_error err = {0};
     struct log_record records[2 * COPY_AT_ONCE];
     struct log_commit_result result = {0};
     must(shared, log_member_fetch(member, 0, partition, COPY_AT_ONCE, SIZE_MAX, batch, &err), &err);
     if (batch->count == 0) {
-        return;
+        return LOG_VERDICT_committed;
     }
     for (size_t i = 0; i < batch->count; i++) {
         records[2 * i] = batch->records[i];
@@ -214,22 +229,10 @@ static void copy_some(const struct fixture *fixture, struct log_member *member,
     must(shared, log_commit(member, &txn, fixture->wait_ms, &result, &err), &err);
     if (result.verdict == LOG_VERDICT_committed) {
         atomic_fetch_add(&shared->n_commits, 1);
+    } else if (result.verdict == LOG_VERDICT_fenced || result.verdict == LOG_VERDICT_unknown) {
+        must(shared, log_member_renew(member, &err), &err);
     }
-}
-
-static void seek_to_committed(const struct fixture *fixture, struct log_member *member,
-                              struct actor_shared *shared, const struct log_event *assigned)
-{
-    struct baton_error err = {0};
-    int64_t offsets[LOG_INPUTS][LOG_PARTITIONS_MAX];
-    must(shared,
-         log_member_committed(member, assigned->partitions, assigned->count, fixture->wait_ms,
-                              offsets, &err),
-         &err);
-    for (size_t i = 0; i < assigned->count; i++) {
-        int64_t at = offsets[0][i] == LOG_OFFSET_NONE ? 0 : offsets[0][i];
-        must(shared, log_member_seek(member, 0, assigned->partitions[i], at, &err), &err);
-    }
+    return result.verdict;
 }
 
 static void be_copier(const struct fixture *fixture, struct actor_shared *shared,
@@ -252,7 +255,13 @@ static void be_copier(const struct fixture *fixture, struct actor_shared *shared
             assigned.count = 0;
         }
         for (size_t i = 0; i < assigned.count; i++) {
-            copy_some(fixture, member, shared, &assigned, assigned.partitions[i], &batch);
+            const enum log_verdict verdict =
+                copy_some(fixture, member, shared, &assigned, assigned.partitions[i], &batch);
+            if (verdict == LOG_VERDICT_lost) {
+                assigned.count = 0; /* the event tells it as well */
+            } else if (verdict != LOG_VERDICT_committed) {
+                seek_to_committed(fixture, member, shared, &assigned);
+            }
         }
         if (event.kind == LOG_EVENT_none) {
             poll(&waited, 1, 2);
