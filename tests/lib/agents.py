@@ -1,7 +1,9 @@
 """Services whose executor is an agent program: a stand-in, or the real one against a stub model server."""
 import os
+import sys
 
 LIB = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(LIB)), "deploy", "examples"))  # the stub model server
 FAKE = os.path.join(LIB, "fake_agent.py")
 KEYS = {"claude": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY"}
 ADDRESSES = {"claude": ("ANTHROPIC_BASE_URL", ""), "codex": ("OPENAI_BASE_URL", "/v1"), "gemini": ("GOOGLE_GEMINI_BASE_URL", "")}

@@ -15,9 +15,11 @@ import subprocess
 import sys
 import tempfile
 
-from modelserver import ModelServer
-
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(ROOT, "deploy", "examples"))
+
+from modelserver import ModelServer  # noqa: E402
+
 PROGRAMS = os.path.join(ROOT, "build", "agents", "node_modules", ".bin")
 FIXTURES = os.path.join(ROOT, "tests", "fixtures", "agents")
 MODES = ["ok", "400", "401", "403", "429", "500", "503", "overloaded", "die", "junk", "prose"]

@@ -2,16 +2,19 @@
 """A stub model server on 127.0.0.1: the three APIs that agent programs speak, with fixed answers.
 
     server = ModelServer(); server.url("401") -> the base address that answers every request with 401
-    python3 modelserver.py PORT               for a look by hand
+    modelserver.py [PORT] [--while PID]       prints its address; ends with that process
+
+deploy/quickstart and the tests put it in the place of real programs' providers: no network, no key that matters.
 
 The first part of the path says what is answered (MODES below), so one server serves many tests at once:
 `/ok/v1/messages`, `/429/v1beta/models/x:generateContent`. `ok=changes` answers with that verdict.
 What was asked is kept: `server.requests(mode)` has path, headers (keys, too) and the parsed body.
 """
+import argparse
 import http.server
 import json
+import os
 import re
-import sys
 import threading
 import time
 
@@ -209,8 +212,27 @@ class ModelServer:
         self.http.server_close()
 
 
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description="A stub model server with fixed answers.")
+    parser.add_argument("port", nargs="?", type=int, default=0, help="default: a free one")
+    parser.add_argument("--while", dest="pid", type=int, help="ends when that process has ended")
+    options = parser.parse_args()
+    server = ModelServer(options.port)
+    print(f"http://127.0.0.1:{server.port}", flush=True)
+    while options.pid is None or alive(options.pid):
+        time.sleep(0.5)
+    server.close()
+
+
 if __name__ == "__main__":
-    server = ModelServer(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
-    print(server.url("ok"), flush=True)
-    while True:
-        time.sleep(3600)
+    main()
