@@ -117,6 +117,13 @@ static void add_distrust(const struct agent_request *request, struct agent_setup
     agent_words_add(&setup->argv, "projects={\"%s\"={trust_level=\"untrusted\"}}", request->place);
 }
 
+/* What it would do by itself, whoever the provider is. */
+static const char *const quiet[] = {
+    "features.unbounded_connection_retries=false", /* wait for a network, without an end */
+    "analytics.enabled=false",                     /* tell its maker what it does */
+    "features.plugins=false", /* look for some at its maker's and at GitHub; a home may have its own */
+};
+
 static void setup(const struct agent_request *request, struct agent_setup *ret_setup)
 {
     struct agent_words *argv = &ret_setup->argv;
@@ -127,9 +134,11 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
     agent_words_add(argv, "%s/%s", request->scratch, AGENT_SCHEMA_FILE);
     agent_words_add(argv, "-s");
     agent_words_add(argv, "%s", mode_of(request->access));
-    /* Where nobody answers it would wait for a network, without an end. */
-    agent_words_add(argv, "-c");
-    agent_words_add(argv, "features.unbounded_connection_retries=false");
+    for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]) - (request->home != NULL ? 1 : 0);
+         i++) {
+        agent_words_add(argv, "-c");
+        agent_words_add(argv, "%s", quiet[i]);
+    }
     add_provider(request, ret_setup);
     add_distrust(request, ret_setup);
     if (request->model != NULL) {

@@ -160,6 +160,8 @@ static void test_codex_has_a_provider_that_does_not_retry(void **state)
                          rows[i].provider != NULL);
         assert_true(rows[i].provider == NULL || has(&setup.argv, "-c", rows[i].provider));
         assert_true(has(&setup.argv, "-c", "features.unbounded_connection_retries=false"));
+        assert_true(has(&setup.argv, "-c", "analytics.enabled=false"));
+        assert_int_equal(has(&setup.argv, "-c", "features.plugins=false"), rows[i].config == NULL);
         agent_setup_done(&setup);
     }
     unlink(file);
