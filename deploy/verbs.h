@@ -15,6 +15,7 @@ extern const struct baton_command cmd_worker;
 extern const struct baton_command cmd_services;
 extern const struct baton_command cmd_turns;
 extern const struct baton_command cmd_dlq;
+extern const struct baton_command cmd_workflow;
 extern const struct baton_command cmd_store;
 extern const struct baton_command cmd_bench;
 extern const struct baton_command cmd_version;

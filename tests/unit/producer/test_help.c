@@ -13,11 +13,12 @@
 #include "producer/cmd_publish.h"
 #include "producer/cmd_services.h"
 #include "producer/cmd_turns.h"
+#include "producer/cmd_workflow.h"
 #include "topics/cmd_keys.h"
 #include "topics/cmd_topics.h"
 
 static const struct baton_command *const verbs[] = {&cmd_publish,  &cmd_turns,  &cmd_dlq,
-                                                    &cmd_services, &cmd_topics, &cmd_keys};
+                                                    &cmd_services, &cmd_topics, &cmd_keys, &cmd_workflow};
 
 static void check_options(const struct baton_command *command)
 {
