@@ -101,11 +101,9 @@ static bool read_bool(struct workflow_reading *reading, const struct yaml_node *
 }
 
 static void read_hook(struct workflow_reading *reading, const struct yaml_node *row,
-                      struct workflow_hook *hook)
+                      const char *where, struct workflow_hook *hook)
 {
-    char where[WORKFLOW_WHERE_MAX];
     char below[WORKFLOW_WHERE_MAX];
-    workflow_where(where, "hooks", hook->name.s);
     yaml_only_keys(&reading->findings, row, where, hook_keys, COUNT_OF(hook_keys));
 
     workflow_where(below, where, "command");
@@ -154,10 +152,14 @@ void workflow_read_hooks(struct workflow_reading *reading, const struct yaml_nod
     for (const struct yaml_node *row = map->first; workflow->hooks != NULL && row != NULL;
          row = row->next) {
         struct workflow_hook *one = &workflow->hooks[workflow->n_hooks];
-        if (workflow_row_name(reading, row, "hook", &one->name) &&
-            yaml_is_map(&reading->findings, row, "a hook")) {
+        char where[WORKFLOW_WHERE_MAX];
+        if (!workflow_row_name(reading, row, "hook", &one->name)) {
+            continue;
+        }
+        workflow_where(where, "hooks", one->name.s);
+        if (workflow_filled(reading, row, where)) {
             reading->hooks_at[workflow->n_hooks++] = row;
-            read_hook(reading, row, one);
+            read_hook(reading, row, where, one);
         }
     }
 }

@@ -55,11 +55,8 @@ static void read_slots(struct workflow_reading *reading, const struct yaml_node 
         read_slot(reading, role, below, "", of);
         return;
     }
-    if (!yaml_is_map(&reading->findings, slots, below)) {
+    if (!workflow_filled(reading, slots, below)) {
         return;
-    }
-    if (slots->count == 0) {
-        yaml_found(&reading->findings, slots, "%s is empty", below);
     }
     for (const struct yaml_node *one = slots->first; one != NULL; one = one->next) {
         struct workflow_name name;
@@ -75,12 +72,12 @@ void workflow_read_nodes(struct workflow_reading *reading, const struct yaml_nod
                          const struct yaml_node *map)
 {
     struct workflow *workflow = reading->workflow;
-    if (map == NULL || (map->kind == YAML_KIND_map && map->count == 0)) {
-        yaml_found(&reading->findings, map != NULL ? map : root,
-                   "there are no nodes: `nodes: {owner: {role: owner}, ...}`");
+    if (map == NULL) {
+        yaml_found(&reading->findings, root,
+                   "nodes is missing: `nodes: {owner: {role: owner}, ...}`");
         return;
     }
-    if (!yaml_is_map(&reading->findings, map, "nodes")) {
+    if (!workflow_filled(reading, map, "nodes")) {
         return;
     }
     const size_t n = workflow_rows(reading, map, "nodes", &reading->nodes_at);
@@ -94,7 +91,7 @@ void workflow_read_nodes(struct workflow_reading *reading, const struct yaml_nod
             continue;
         }
         workflow_where(where, "nodes", node->name.s);
-        if (!yaml_is_map(&reading->findings, row, where)) {
+        if (!workflow_filled(reading, row, where)) {
             continue;
         }
         yaml_only_keys(&reading->findings, row, where, node_keys, COUNT_OF(node_keys));

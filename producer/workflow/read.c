@@ -48,6 +48,16 @@ bool workflow_row_name(struct workflow_reading *reading, const struct yaml_node 
     return true;
 }
 
+bool workflow_filled(struct workflow_reading *reading, const struct yaml_node *node,
+                     const char *where)
+{
+    if (node->count == 0 && (node->kind == YAML_KIND_map || node->empty)) {
+        yaml_found(&reading->findings, node, "%s is empty", where);
+        return false;
+    }
+    return yaml_is_map(&reading->findings, node, where);
+}
+
 unsigned workflow_words(struct workflow_reading *reading, const struct yaml_node *list,
                         const char *where, const char *const *words, size_t n_words)
 {

@@ -34,6 +34,9 @@ char *workflow_copy(struct workflow_reading *reading, const char *text);
 /* The key of a row as its name, or a finding. */
 bool workflow_row_name(struct workflow_reading *reading, const struct yaml_node *row,
                        const char *kind, struct workflow_name *ret_name);
+/* A section with something in it, or a finding (also where nothing stands at all). */
+bool workflow_filled(struct workflow_reading *reading, const struct yaml_node *node,
+                     const char *where);
 /* Verdicts, statuses and the like: a list of words as a set of bits, or a finding; absent: 0. */
 unsigned workflow_words(struct workflow_reading *reading, const struct yaml_node *list,
                         const char *where, const char *const *words, size_t n_words);

@@ -109,7 +109,7 @@ void workflow_read_transitions(struct workflow_reading *reading, const struct ya
             continue;
         }
         workflow_where(where, "transitions", one->name.s);
-        if (!yaml_is_map(&reading->findings, row, where)) {
+        if (!workflow_filled(reading, row, where)) {
             continue;
         }
         yaml_only_keys(&reading->findings, row, where, transition_keys, COUNT_OF(transition_keys));
@@ -146,7 +146,7 @@ void workflow_read_ends(struct workflow_reading *reading, const struct yaml_node
             continue;
         }
         workflow_where(where, "ends", one->name.s);
-        if (!yaml_is_map(&reading->findings, row, where)) {
+        if (!workflow_filled(reading, row, where)) {
             continue;
         }
         yaml_only_keys(&reading->findings, row, where, end_keys, COUNT_OF(end_keys));
@@ -175,7 +175,7 @@ static void read_channel(struct workflow_reading *reading, const struct yaml_nod
 {
     struct workflow *workflow = reading->workflow;
     struct workflow_channel *one = &workflow->channels[workflow->n_channels];
-    if (!yaml_is_map(&reading->findings, row, "channels")) {
+    if (!workflow_filled(reading, row, "a row of channels")) {
         return;
     }
     yaml_only_keys(&reading->findings, row, "channels", channel_keys, COUNT_OF(channel_keys));
