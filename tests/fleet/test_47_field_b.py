@@ -134,6 +134,44 @@ def test_a24_three_workers_one_partition(fresh):
     once(host, turns + [host.published("alpha", "owner", "t-last")])
 
 
+def test_a07_offsets_carry_no_state(fresh):
+    """A07: every second turn is slow: the others end, the offsets pass all of them, and nothing is kept in their metadata."""
+    host = fresh.configure({"alpha": fresh.service(parallel=40)})
+    host.plan(default=[{}], tasks={f"t-{n}": [{"until": host.fake + "/go"}] for n in range(0, 60, 2)})
+    waits_for(host.worker("alpha", "w1"), "worker.ready")
+    turns = [host.published("alpha", "owner", f"t-{n}") for n in range(60)]
+    once(host, turns[1::2])
+    host.called(60)
+    topic = host.topic("handoff")
+    wait_until(lambda: all(host.log.committed(host.group(), topic).get(part, 0) >= end for part, (_, end) in host.log.ends(topic).items()),
+               20, lambda: f"the offsets to pass the slow ones: {host.log.noted(host.group(), topic)}")
+    noted = host.log.noted(host.group(), topic)
+    assert noted and all(size == 0 for _, size in noted.values()), noted
+    open(host.fake + "/go", "w", encoding="ascii").close()
+    once(host, turns)
+
+
+@pytest.mark.long
+@pytest.mark.seconds(300)
+def test_b16_a_backlog_on_many_partitions_stays_in_the_log(fresh):
+    """B16: 32 partitions with about 8 MiB each: a worker holds 1 MiB of each and a fetch more (LOG.md), whatever waits."""
+    host = fresh.configure({"alpha": fresh.service(parallel=1)}, partitions=32)
+    host.plan(default=[{"hang": True}])
+    signer, text = host.key(host.identity), "x" * 200_000
+    for n in range(32 * 40):
+        host.log.append(host.handoff(host.turn(task=f"t-{n}", role="owner", payload={"media_type": "text/plain", "text": text}), signer=signer))
+    worker = host.worker("alpha", "w1")
+    host.called(1)
+    deadline, most = time.monotonic() + 30, 0
+    while time.monotonic() < deadline:  # long enough for every queue to fill as far as it ever will
+        with open(f"/proc/{worker.pid}/status", encoding="ascii") as file:
+            most = max(most, int(next(line for line in file if line.startswith("VmRSS")).split()[1]))
+        time.sleep(0.2)
+    assert most < (32 * 3 + 32) * 1024, f"{most} KiB for 256 MiB that wait"
+    host.cancel(host.calls()[0]["turn"]).ok()
+    worker.kill()
+
+
 @pytest.mark.seconds(150)
 def test_a16_a18_a19_turns_longer_than_the_poll_limit(fresh):
     """A16, A18, A19: at capacity for longer than max.poll.interval (ten sessions), and a wait behind that: still a member, each

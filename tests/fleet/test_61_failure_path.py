@@ -64,7 +64,7 @@ def taken(host, control):
 @pytest.mark.few_on_kafka("what", "outcome")
 @pytest.mark.parametrize("what", list(WRITTEN))
 def test_its_topic_is_missing(fresh, what):
-    """A27: the topic goes under a running worker: no loop, nothing is lost, `topics apply`, and it goes on with no rebalance."""
+    """A27, C08 (poison without a dead-letter topic): the topic goes under a running worker: no loop, nothing is lost, `topics apply`, and it goes on with no rebalance."""
     kind, service, steps, end = WRITTEN[what]
     host = fresh.configure({"alpha": None, "beta": None}, roles=CHAIN)
     topic = host.topic(kind, service)

@@ -289,6 +289,10 @@ class KafkaLog:
 
     def committed(self, group, topic):
         """{partition: the group's next offset}, those only that it has committed."""
+        return {part: offset for part, (offset, _) in self.noted(group, topic).items()}
+
+    def noted(self, group, topic):
+        """The same with how many bytes of metadata were committed beside each."""
         count = self.metadata(topic).get(topic, 0)
         with self.clients.lock:
             client = self.clients.get("group", CONSUMER, group_id=group, enable_auto_commit="false",
@@ -296,8 +300,8 @@ class KafkaLog:
             asked = self.listed(topic, range(count))
             try:
                 self.check(self.lib.rd_kafka_committed(client.rk, asked, self.patience * 1000), "committed")
-                return {asked[0].elements[i].partition: asked[0].elements[i].offset for i in range(asked[0].count)
-                        if asked[0].elements[i].offset >= 0}
+                found = [asked[0].elements[i] for i in range(asked[0].count)]
+                return {one.partition: (one.offset, one.metadata_size) for one in found if one.offset >= 0}
             finally:
                 self.lib.rd_kafka_topic_partition_list_destroy(asked)
                 self.clients.forget("group")
