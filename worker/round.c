@@ -115,10 +115,12 @@ static void take_end(struct worker *w, const struct executor_event *event)
         snprintf(end.note, sizeof(end.note), "%s", from->message != NULL ? from->message : "");
     }
     snprintf(end.usage, sizeof(end.usage), "%s", from->usage != NULL ? from->usage : "");
+    /* What a provider says of a failure belongs to the turn (`turns show`), not into a log. */
+    const bool ours = from->never_started || diag_wants(DIAG_debug);
     diag_line(DIAG_info, "attempt.ended", D_TURN(&live->record),
               D_TEXT("verdict", from->ok ? verdict_word(from->verdict) : NULL),
               D_TEXT("class", from->ok ? NULL : failure_word(from->failure)),
-              D_TEXT("note", end.note));
+              D_TEXT("note", ours ? end.note : NULL));
     round_arrived(w, &end);
 }
 

@@ -39,6 +39,18 @@ static const char *broker_wrong(const char *text)
     return NULL;
 }
 
+/* What can be shown of one that is wrong: somebody may have put a password into it. */
+static struct text_quote broker_shown(const char *text)
+{
+    const char *at = strrchr(text, '@');
+    const char *host = at != NULL ? at + 1 : text;
+    const size_t len = strcspn(host, "?#");
+    char shown[TEXT_QUOTE_MAX + 1];
+    snprintf(shown, sizeof(shown), "%s%.*s%s", at != NULL ? "***@" : "", (int)len, host,
+             host[len] != '\0' ? "***" : "");
+    return text_quote_of(shown);
+}
+
 static void check_brokers(struct config_loading *loading)
 {
     const struct config *c = loading->config;
@@ -59,7 +71,7 @@ static void check_brokers(struct config_loading *loading)
                                 : NULL; /* told when it was read */
         if (wrong != NULL) {
             yaml_found(&loading->findings, node, "kafka.brokers: '%s' must be %s",
-                       text_quote(node->text, node->text_len).s, wrong);
+                       broker_shown(node->text).s, wrong);
         }
     }
 }

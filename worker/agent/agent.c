@@ -97,7 +97,11 @@ void agent_line(struct agent_reading *reading, const char *line, size_t len, str
     struct loose event;
     reading->piece = false;
     if (loose_parse(line, len, &event) && loose_kind(event) == LOOSE_object) {
+        const bool before = reading->done;
+        reading->done = false;
         reading->program->event(reading, event, said, doing);
+        reading->twice = reading->twice || (before && reading->done);
+        reading->done = reading->done || before;
     }
 }
 
@@ -255,6 +259,7 @@ enum agent_source agent_judge(const struct agent_reading *reading, const struct 
                               struct buf *object)
 {
     static const char cut_off[] = "the program ended without telling its result";
+    static const char twice[] = "the program told its result twice";
     static const char none[] = "the program told its result, and no verdict in it";
     struct loose found;
     if (end->signaled && !reading->done) {
@@ -266,6 +271,10 @@ enum agent_source agent_judge(const struct agent_reading *reading, const struct 
     }
     if (!reading->done) {
         write_failure(FAILURE_invalid_output, cut_off, strlen(cut_off), 0, end, object);
+        return AGENT_SOURCE_none;
+    }
+    if (reading->twice) {
+        write_failure(FAILURE_invalid_output, twice, strlen(twice), 0, end, object);
         return AGENT_SOURCE_none;
     }
     bool text = !reading->program->schema;

@@ -81,6 +81,7 @@ struct agent_reading {
     int status;         /* HTTP status that the output names; 0: none */
     bool done;          /* the program has told its end */
     bool failed;        /* ... as a failure */
+    bool twice;         /* ... more than once: which of them is it? */
     bool piece;         /* what the newest line said is no whole message: more of it may follow */
     struct usage usage; /* as far as the program told */
 };

@@ -245,6 +245,36 @@ static void test_what_is_not_known_is_not_guessed(void **state)
 }
 
 /* Claude's own bounds: the subtype names them, and its list of errors says them in prose. */
+/* X34: a program that tells its result twice has told none, whatever the first was; an error stays one. */
+static void test_x34_two_results_are_none(void **state)
+{
+    static const char *const programs[] = {"claude", "codex", "gemini"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(programs); i++) {
+        struct buf bytes = BUF_INIT;
+        struct read read;
+        size_t len;
+        const struct agent_end end = {.value = 0};
+        const char *ok = fixture(programs[i], "ok", &len);
+        buf_add(&bytes, ok, len);
+        read_bytes(&read, programs[i], bytes.data, bytes.len, &end);
+        check_object(&read, programs[i], "verdict", "approve");
+        read_done(&read);
+        buf_add(&bytes, ok, len);
+        read_bytes(&read, programs[i], bytes.data, bytes.len, &end);
+        check_object(&read, programs[i], "class", "invalid_output");
+        check_object(&read, programs[i], "verdict", "");
+        read_done(&read);
+        const char *refused = fixture(programs[i], "401", &len);
+        buf_add(&bytes, refused, len);
+        const struct agent_end failed = {.value = 1};
+        read_bytes(&read, programs[i], bytes.data, bytes.len, &failed);
+        check_object(&read, programs[i], "verdict", "");
+        read_done(&read);
+        buf_done(&bytes);
+    }
+}
+
 static void test_bounds_of_its_own(void **state)
 {
     static const char *const subtypes[] = {"error_max_turns", "error_max_budget_usd",
@@ -436,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_each_recorded_end_has_its_class),
         cmocka_unit_test(test_what_it_took_is_read),
         cmocka_unit_test(test_what_is_not_known_is_not_guessed),
+        cmocka_unit_test(test_x34_two_results_are_none),
         cmocka_unit_test(test_bounds_of_its_own),
         cmocka_unit_test(test_prose_is_the_last_resort),
         cmocka_unit_test(test_wordings_of_the_field),

@@ -362,6 +362,8 @@ static const struct trap mistakes[] = {
      "resume needs home"},
     {"services: {a: {roles: [owner], executor: {kind: callback, command: [x]}}}\n",
      "command is not for kind callback"},
+    {"services: {a: {roles: [owner], heartbeat: 5m, executor: {kind: callback}}}\n",
+     "services.a.heartbeat is not for kind callback"},
     {"services: {a: {roles: [owner], executor: {kind: exec, command: [x], prompts: p}}}\n",
      "prompts is for kind agent only"},
     {"services: {a: {roles: [owner], executor: {kind: exec, command: [x], model: m}}}\n",

@@ -79,6 +79,10 @@ static const struct trap {
     {"kafka: {brokers: [a:0]}\n", "a port is a number from 1 to 65535"},
     {"kafka: {brokers: [a:65536]}\n", "a port is a number from 1 to 65535"},
     {"kafka: {brokers: ['PLAINTEXT://a:9092']}\n", "without a scheme"},
+    {"kafka: {brokers: ['ssl://u:pass@a:1']}\n",
+     "'***@a:1' must be host:port without a scheme"}, /* H04 */
+    {"kafka: {brokers: ['u:p@ss@a:1']}\n", "'***@a:1' must be host:port"},
+    {"kafka: {brokers: ['a:1?password=x']}\n", "'a:1***' must be host:port"},
     {"kafka: {brokers: ['::1:9092']}\n", "[::1]:9092"},
     {"kafka: {brokers: ['a b:9092']}\n", "one for each member of the list"},
     {KAFKA "  security: tls\n", "one of plaintext, ssl, sasl_plaintext, sasl_ssl, not 'tls'"},
