@@ -7,7 +7,9 @@
 deploy/quickstart and the tests put it in the place of real programs' providers: no network, no key that matters.
 
 The first part of the path says what is answered (MODES below), so one server serves many tests at once:
-`/ok/v1/messages`, `/429/v1beta/models/x:generateContent`. `ok=changes` answers with that verdict.
+`/ok/v1/messages`, `/429/v1beta/models/x:generateContent`. `ok=changes` answers with that verdict; behind a dot stands
+anything that keeps two users apart: `401.mine`. `hang1` hangs the first time and is `ok` then; `keyed` is `ok` for a key
+with `good` in it, else `401`.
 What was asked is kept: `server.requests(mode)` has path, headers (keys, too) and the parsed body.
 """
 import argparse
@@ -89,8 +91,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             body = json.loads(body)
         except ValueError:
             body = {}
-        self.server.note({"mode": mode, "path": "/" + path, "headers": dict(self.headers), "body": body})
+        first = self.server.note({"mode": mode, "path": "/" + path, "headers": dict(self.headers), "body": body})
         mode, _, verdict = mode.partition("=")
+        mode = mode.partition(".")[0]
+        if mode == "hang1":
+            mode = "hang" if first else "ok"
         if mode == "keyed":
             mode = "ok" if "good" in str(dict(self.headers)) else "401"
         if mode == "hang":
@@ -113,7 +118,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if mode in MODES:
             status, headers = MODES[mode]
             word, text = CLAUDE_ERRORS[status]
-            self.send(status, {"type": "error", "error": {"type": word, "message": text}}, {"x-should-retry": "false", **headers})
+            self.send(status, {"type": "error", "error": {"type": word, "message": text}}, headers)
             return
         tool = next((one for one in body.get("tools") or [] if re.search("structured", one["name"], re.I)), None)
         answered = "tool_result" in json.dumps((body.get("messages") or [])[-1:])  # sessions that go on have older ones
@@ -196,8 +201,10 @@ class ModelServer:
         threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
 
     def note(self, request):
+        """Keeps it. Is it the first of its mode?"""
         with self.lock:
             self.asked.append(request)
+            return sum(one["mode"] == request["mode"] for one in self.asked) == 1
 
     def url(self, mode):
         return f"http://127.0.0.1:{self.port}/{mode}"
