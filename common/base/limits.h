@@ -10,6 +10,7 @@
 
 /* Records (common/record/RECORD.md). */
 #define LIMIT_VALUE (256 * 1024)          /* a handoff: a task and its references, not its files */
+#define LIMIT_REQUEST (240 * 1024)        /* what it holds fits a turn, beside what that adds */
 #define LIMIT_HANDOFF_RECORD (512 * 1024) /* value, passes and headers; topics take no more */
 #define LIMIT_RECORD (1024 * 1024)        /* others: a handoff fits, escaped, beside its history */
 #define LIMIT_SUMMARY 4096                /* one screen: what a person reads in a list */

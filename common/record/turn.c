@@ -10,8 +10,8 @@
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/record/data.h"
 #include "common/record/fields.h"
-#include "common/record/json_check.h"
 #include "common/record/payload.h"
 #include "common/record/proof.h"
 #include "common/record/tbl/turn_fields.h"
@@ -111,34 +111,6 @@ static baton_code check_members(const struct json_value *root, const struct json
     return BATON_OK;
 }
 
-static bool blank(const char *text)
-{
-    return text[strspn(text, " \t\n\v\f\r")] == '\0';
-}
-
-/* data: short names, each value at most LIMIT_DATA_VALUE bytes as it is written. */
-static baton_code check_data(const struct json_value *data, struct json_span raw,
-                             struct baton_error *err)
-{
-    struct json_members members = {0};
-    size_t i = 0;
-    baton_code rc = json_check(raw.at, raw.len, LIMIT_JSON_DEPTH, &members, err);
-    for (const struct json_value *v = json_first(data); rc == BATON_OK && v != NULL;
-         v = json_next(v), i++) {
-        size_t name_len = strlen(json_name(v));
-        if (name_len == 0 || name_len > ID_MAX) {
-            rc = baton_fail(err, BATON_E_invalid_envelope,
-                            "turn: a name in data has 1 to %d bytes, not %zu", ID_MAX, name_len);
-        } else if (members.spans[i].len > LIMIT_DATA_VALUE) {
-            rc = baton_fail(err, BATON_E_invalid_envelope,
-                            "turn: data '%s' has %zu bytes, at most %d are taken; refer to a file",
-                            text_quote_of(json_name(v)).s, members.spans[i].len, LIMIT_DATA_VALUE);
-        }
-    }
-    free(members.spans);
-    return rc;
-}
-
 static void copy_text(char *to, size_t size, const struct json_value *value)
 {
     size_t len;
@@ -172,8 +144,9 @@ static void fill(const struct json_value *const *v, struct turn *turn)
 static baton_code check_meaning(const char *fleet, const struct json_value *const *v,
                                 const struct turn *turn, struct baton_error *err)
 {
-    if (blank(field_text(v[T_summary]))) {
-        return baton_fail(err, BATON_E_invalid_envelope, "turn: the summary is empty");
+    baton_code rc = summary_check(WHAT, "summary", field_text(v[T_summary]), err);
+    if (rc != BATON_OK) {
+        return rc;
     }
     if (turn->run_id.s[0] == '\0' && turn->epoch != 0) {
         return baton_fail(err, BATON_E_invalid_envelope, "turn: an epoch of %d without a run",
@@ -207,7 +180,7 @@ static baton_code turn_from(const char *fleet, const struct json_doc *doc, struc
     }
     turn->data = json_raw(doc, "data");
     turn->payload = json_raw(doc, "payload");
-    if ((rc = check_data(v[T_data], turn->data, err)) != BATON_OK ||
+    if ((rc = data_check(WHAT, v[T_data], turn->data, false, err)) != BATON_OK ||
         (rc = payload_check(v[T_payload], err)) != BATON_OK) {
         return rc;
     }

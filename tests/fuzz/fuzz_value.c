@@ -5,6 +5,7 @@
 #include "common/record/control.h"
 #include "common/record/outcome.h"
 #include "common/record/pass.h"
+#include "common/record/request.h"
 #include "common/record/turn.h"
 #include "common/record/turn_record.h"
 
@@ -112,6 +113,34 @@ static void try_outcome(const char *text, size_t len)
     buf_done(&two);
 }
 
+static void try_request(const char *text, size_t len)
+{
+    struct request *request = NULL;
+    struct request *again = NULL;
+    struct buf one = BUF_INIT;
+    struct buf two = BUF_INIT;
+    struct baton_error err = {BATON_OK, ""};
+    baton_code rc = request_parse(text, len, &request, &err);
+    if (rc != BATON_OK) {
+        expected(rc, &err);
+        return;
+    }
+    request_encode(request, &one);
+    /* Escapes of another spelling may make it longer than one that is taken. */
+    rc = request_parse(one.data, one.len, &again, &err);
+    if (rc == BATON_E_record_too_large && one.len > len) {
+        goto out;
+    }
+    CHECK(rc == BATON_OK);
+    request_encode(again, &two);
+    CHECK(one.len == two.len && memcmp(one.data, two.data, one.len) == 0);
+out:
+    request_free(request);
+    request_free(again);
+    buf_done(&one);
+    buf_done(&two);
+}
+
 static void try_pass(const char *text, size_t len)
 {
     struct pass_parts parts;
@@ -139,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     const char *text = (const char *)data + 1;
-    switch (data[0] % 5) {
+    switch (data[0] % 6) {
     case 0:
         try_turn(text, size - 1);
         break;
@@ -152,8 +181,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 3:
         try_outcome(text, size - 1);
         break;
-    default:
+    case 4:
         try_pass(text, size - 1);
+        break;
+    default:
+        try_request(text, size - 1);
         break;
     }
     return 0;

@@ -5,7 +5,9 @@
 #include "common/record/fields.h"
 #include "common/record/tbl/control_fields.h"
 #include "common/record/tbl/outcome_fields.h"
+#include "common/record/request.h"
 #include "common/record/tbl/payload_fields.h"
+#include "common/record/tbl/request_fields.h"
 #include "common/record/tbl/turn_fields.h"
 #include "common/record/tbl/turn_record_fields.h"
 #include "common/record/turn_record.h"
@@ -16,6 +18,8 @@ static char *document;
 static const struct field turn_rows[] = {TURN_FIELDS(FIELD_ROW)};
 static const struct field payload_rows[] = {PAYLOAD_FIELDS(FIELD_ROW)};
 static const struct field control_rows[] = {CONTROL_FIELDS(FIELD_ROW)};
+static const struct field request_rows[] = {REQUEST_FIELDS(FIELD_ROW)};
+static const struct field request_body_rows[] = {REQUEST_BODY_FIELDS(FIELD_ROW)};
 static const struct field record_rows[] = {TURN_RECORD_FIELDS(FIELD_ROW)};
 static const struct field attempt_rows[] = {ATTEMPT_FIELDS(FIELD_ROW)};
 #define TEXT_ROW(name, max) FIELD_ROW(name, line, optional, max)
@@ -31,6 +35,8 @@ static const struct {
     {"turn", turn_rows, COUNT_OF(turn_rows)},
     {"payload", payload_rows, COUNT_OF(payload_rows)},
     {"control", control_rows, COUNT_OF(control_rows)},
+    {"request", request_rows, COUNT_OF(request_rows)},
+    {"request_body", request_body_rows, COUNT_OF(request_body_rows)},
     {"turn_record", record_rows, COUNT_OF(record_rows)},
     {"attempt", attempt_rows, COUNT_OF(attempt_rows)},
     {"usage", usage_rows, COUNT_OF(usage_rows)},
@@ -126,8 +132,8 @@ static void document_example_is_taken_in(void **state)
 static void document_codes_are_codes(void **state)
 {
     (void)state;
-    const char *at = strstr(document, "## 7. Refusals");
-    const char *end = strstr(document, "## 8.");
+    const char *at = strstr(document, "## 8. Refusals");
+    const char *end = strstr(document, "## 9.");
     size_t found = 0;
     assert_true(at != NULL && end != NULL);
     while ((at = strchr(at, '`')) != NULL && at < end) {

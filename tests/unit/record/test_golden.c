@@ -4,6 +4,7 @@
 #include "common/record/control.h"
 #include "common/record/outcome.h"
 #include "common/record/pass.h"
+#include "common/record/request.h"
 #include "common/record/turn_record.h"
 
 static char root[512];
@@ -54,6 +55,21 @@ static baton_code read_control(const char *bytes, size_t len, struct baton_error
     return rc;
 }
 
+static baton_code read_request(const char *bytes, size_t len, struct baton_error *err)
+{
+    struct request *request = NULL;
+    baton_code rc = request_parse(bytes, len, &request, err);
+    if (rc == BATON_OK) {
+        struct buf again = BUF_INIT;
+        request_encode(request, &again);
+        assert_int_equal(again.len, len);
+        assert_memory_equal(again.data, bytes, len);
+        buf_done(&again);
+    }
+    request_free(request);
+    return rc;
+}
+
 static baton_code read_turn_record(const char *bytes, size_t len, struct baton_error *err)
 {
     struct turn_record record;
@@ -99,7 +115,7 @@ static const struct {
     baton_code (*read)(const char *bytes, size_t len, struct baton_error *err);
 } readers[] = {
     {"turn/", read_turn},       {"control/", read_control}, {"turn_record/", read_turn_record},
-    {"outcome/", read_outcome}, {"pass/", read_pass},
+    {"outcome/", read_outcome}, {"pass/", read_pass},       {"request/", read_request},
 };
 
 static size_t check_file(const char *file, const char *code_word)

@@ -7,6 +7,7 @@
 
 #include "common/record/control.h"
 #include "common/record/outcome.h"
+#include "common/record/request.h"
 #include "common/record/turn_record.h"
 
 #include <errno.h>
@@ -173,6 +174,15 @@ static baton_code run_outcome(void *arg)
     return rc;
 }
 
+static baton_code run_request(void *arg)
+{
+    const char *text = arg;
+    struct request *request = NULL;
+    baton_code rc = request_parse(text, strlen(text), &request, NULL);
+    request_free(request);
+    return rc;
+}
+
 static void memory_of_turns(void **state)
 {
     (void)state;
@@ -245,6 +255,21 @@ static void memory_of_control_records_and_outcomes(void **state)
     each_allocation(run_outcome, answer);
 }
 
+static void memory_of_requests(void **state)
+{
+    (void)state;
+    char start[] =
+        "{\"version\":1,\"kind\":\"start\",\"id\":\"q\",\"run_id\":\"r\",\"request_no\":0,"
+        "\"at\":\"2026-11-29T15:00:00.000Z\",\"body\":{\"workflow\":\"w\",\"task_id\":\"t\","
+        "\"task_rev\":1,\"key\":\"k\",\"summary\":\"s\",\"data\":{\"a\":\"b\"},"
+        "\"payload\":{\"media_type\":\"text/plain\",\"text\":\"x\"}}}";
+    char cancel[] =
+        "{\"version\":1,\"kind\":\"cancel\",\"id\":\"q\",\"run_id\":\"r\",\"request_no\":1,"
+        "\"at\":\"2026-11-29T15:00:00.000Z\",\"body\":{\"reason\":\"why\"}}";
+    each_allocation(run_request, start);
+    each_allocation(run_request, cancel);
+}
+
 struct intake {
     struct receiver receiver;
     struct post post;
@@ -291,6 +316,7 @@ int main(void)
         cmocka_unit_test(memory_of_turns),
         cmocka_unit_test(memory_of_turn_records),
         cmocka_unit_test(memory_of_control_records_and_outcomes),
+        cmocka_unit_test(memory_of_requests),
         cmocka_unit_test(memory_of_receipts),
     };
     assert_int_equal(CRYPTO_set_mem_functions(crypto_malloc, crypto_realloc, crypto_free), 1);
