@@ -150,8 +150,9 @@ def test_s11_x31_canaries_of_an_agent(fresh, program):
     assert hits(places, coded) <= handed and hits(places, coded) >= {"turns.first value"} | local, hits(places, coded)
 
 
-def test_s11_what_a_killed_worker_left_is_removed(fresh):
-    """S11, F-rows: a payload that is no text lies in the scratch directory; that of a worker that was killed is gone when it is back."""
+def test_s11_h02_what_a_killed_worker_left_is_removed(fresh):
+    """S11, H02: a payload that is no text lies in the scratch directory; that of a worker that was killed is gone when it is back. No
+    core of an agent is ever written."""
     host = fresh.configure({"claude": agents.service(fresh, "claude", "claude")})
     host.plan(default=[{"until": host.fake + "/go"}])
     path = os.path.join(host.dir, "payload")
@@ -160,7 +161,9 @@ def test_s11_what_a_killed_worker_left_is_removed(fresh):
     turn = host.published("claude", "owner", "t-1", "--payload", path)
     os.remove(path)
     worker = host.worker("claude", "w1")
-    host.called(1)
+    agent, = host.called(1)
+    with open(f"/proc/{agent['pid']}/limits", encoding="ascii") as file:
+        assert next(line for line in file if line.startswith("Max core file size")).split()[4:6] == ["0", "0"]
     scratch = os.path.join(host.dir, "data", "claude", "w1", "scratch")
     assert [1 for content in contents(scratch).values() if PAYLOAD in content], "it is there while the attempt runs"
     worker.kill()

@@ -248,6 +248,7 @@ static void begin_anew(struct executor_pool *pool, struct attempt *attempt)
     free(attempt->session);
     attempt->session = NULL;
     attempt->session_usage = usage_none();
+    attempt_heard(attempt);
     pool->kind->start(pool, attempt);
 }
 

@@ -2,6 +2,7 @@
 OUTPUTS, PROMPT, LOOSE = "unit/test_agent_outputs", "unit/test_agent_prompt", "unit/test_agent_loose"
 AGENT, READONLY, SETUP = "unit/test_executor_agent", "unit/test_executor_readonly", "unit/test_agent_setup"
 FLEET = "fleet/test_72_agents.py"
+PROFILES = "fleet/test_75_profiles.py"
 
 ROWS = (
     # ---- classes ----
@@ -95,4 +96,27 @@ ROWS = (
     ("a_gone_session_is_a_failure", "I22", "worker/executor/run_exec.c",
      "run->agent != NULL && agent_run_begin_anew(run->agent) &&", "run->agent != NULL && false &&",
      f"{FLEET} test_i22_a_retry_goes_on_in_the_session"),
+    ("two_results_are_one", "X34", "worker/agent/agent.c",
+     "if (reading->twice) {", "if (false) {",
+     "unit/test_agent_outputs test_x34_two_results_are_none"),
+    # ---- profiles ----
+    ("a_refusal_has_an_end", "R-33", "worker/rest.c",
+     "return config->retry.rest_ms > 0 ? REST_NO_END : 0;", "return config->retry.rest_ms;",
+     "unit/test_worker_10_rest test_r33_which_class_rests_and_how_long"),
+    ("a_restart_forgets_a_refusal", "R-33", "worker/rest_note.c",
+     "rest_adopt(w, &note.profiles[i]);", "",
+     f"{PROFILES} test_r33_a_refused_profile_is_kept_and_a_person_clears_it"),
+    ("any_credential_is_the_refused_one", "R-33", "worker/rest.c",
+     "strcmp(mark_of(w, at).s, told->mark.s) != 0) {", "false) {",
+     "unit/test_worker_10_rest test_r33_the_next_owner_takes_it_over"),
+    ("nobody_clears", "R-33", "worker/operate.c",
+     "        rest_clear(w, control->profile.s);\n", "",
+     f"{PROFILES} test_r33_a_clear_reaches_a_worker_that_starts_later"),
+    # ---- heartbeat ----
+    ("output_renews_nothing", "E06", "worker/executor/run_exec.c",
+     "        attempt_heard(run->attempt);\n    }\n    if (run->agent", "    }\n    if (run->agent",
+     "unit/test_executor_agent test_E06_events_renew_the_heartbeat"),
+    ("a_ticker_has_no_deadline", "E06", "worker/executor/attempt.c",
+     "attempt->heartbeat_ms > 0 && silent_at_ms < attempt->deadline_at_ms", "attempt->heartbeat_ms > 0",
+     "unit/test_executor_exec test_E06_a_ticker_has_a_deadline"),
 )
