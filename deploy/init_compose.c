@@ -39,6 +39,12 @@ static void refill(struct buf *text, const char *mark, const char *with, size_t 
     }
 }
 
+/* For agents that tell no costs: budget.max_cost binds them by these. */
+static const char prices[] =
+    "      # prices: {input: 1250000, cached: 125000, output: 10000000}   # of that model, which "
+    "tells no\n"
+    "      #                            # costs: millionths of a US dollar for a million tokens\n";
+
 /* A service for each agent, in the order of the chain. */
 static void add_agents(const struct agent_program *const *agents, size_t n, struct buf *text)
 {
@@ -50,6 +56,8 @@ static void add_agents(const struct agent_program *const *agents, size_t n, stru
         buf_printf(&chain, "%s%s", i > 0 ? ", " : "", agent->word);
         buf_add(&service, embedded_agent_service_yaml, embedded_agent_service_yaml_len);
         refill(&service, "@AGENT@", agent->word, strlen(agent->word));
+        refill(&service, "@PRICES@", prices,
+               config_agent_tells_costs(agent->word) ? 0 : sizeof(prices) - 1);
         refill(&service, "@VARIABLE@", agent->credentials, strcspn(agent->credentials, " "));
         buf_add(&services, service.data, service.len);
         services.broken = services.broken || !buf_ok(&service);

@@ -1,6 +1,7 @@
 /* Prints a turn's life. Called by cmd_turns.c, cmd_turns_watch.c and cmd_dlq.c. */
 #include "producer/life.h"
 
+#include "common/base/check.h"
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
 #include "common/base/table.h"
@@ -227,6 +228,7 @@ static void usage_row(struct table *table, const char *no, const struct usage *u
     number(table, usage->cached_tokens);
     number(table, usage->output_tokens);
     money(table, usage->cost_micros);
+    table_text(table, usage->cost_from[0] != '\0' ? usage->cost_from : NULL);
     number(table, usage->duration_ms);
     table_text(table, usage->session[0] != '\0' ? usage->session : NULL);
 }
@@ -234,14 +236,15 @@ static void usage_row(struct table *table, const char *no, const struct usage *u
 /* What each attempt took, and all of them: only where an executor tells it. */
 static void usage_text_of(const struct turn_life *life, size_t width, struct buf *out)
 {
-    static const char *const titles[] = {"NO",     "AGENT", "MODEL", "VERDICT BY", "IN",
-                                         "CACHED", "OUT",   "COST",  "MS",         "SESSION"};
+    static const char *const titles[] = {"NO",      "AGENT",  "MODEL",  "VERDICT BY",
+                                         "IN",      "CACHED", "OUT",    "COST",
+                                         "COST BY", "MS",     "SESSION"};
     struct usage sum;
     struct usage one;
     if (!usage_sum(life, &sum)) {
         return;
     }
-    struct table *table = table_new(titles, 10);
+    struct table *table = table_new(titles, COUNT_OF(titles));
     size_t rows = 0;
     if (table == NULL) {
         out->broken = true;

@@ -274,6 +274,8 @@ static baton_code open_pool(struct worker *w, struct baton_error *err)
         .home = executor->home,
         .resume = executor->resume,
         .access = executor->access,
+        .prices = {executor->prices.known, executor->prices.input, executor->prices.cached,
+                   executor->prices.output},
         .callback = w->options->callback,
         .callback_arg = w->options->callback_arg,
         .callback_threads = w->options->callback_threads,

@@ -57,6 +57,14 @@ struct config_profile {
     size_t n_env;
 };
 
+/* What a million tokens cost, in millionths of a US dollar. */
+struct config_prices {
+    bool known;
+    int64_t input;
+    int64_t cached; /* input from a cache */
+    int64_t output;
+};
+
 struct config_executor {
     enum executor_kind kind;
     char **command; /* argv; [0] resolved to an absolute path when it names a file; agent: may be
@@ -70,6 +78,7 @@ struct config_executor {
     char *home;    /* agent: its HOME; NULL: the scratch directory */
     bool resume;   /* agent: go on in the session of the attempt before */
     enum executor_access access;
+    struct config_prices prices; /* agent: of its model, where the agent tells no costs */
     struct config_env *env;
     size_t n_env;
 };
@@ -209,6 +218,9 @@ size_t config_warnings(const struct config *config, struct buf *lines);
  * and in err if it is the first there. */
 void config_pair_found(const struct config_pair *pair, struct buf *findings,
                        struct baton_error *err, const char *format, ...) BATON_PRINTF(4, 5);
+
+/* Does an agent program (tbl/agents.h) tell what an attempt has cost? Where not, prices do. */
+bool config_agent_tells_costs(const char *agent);
 
 /* The service, or NULL. */
 const struct config_service *config_service_find(const struct config *config, const char *name);

@@ -49,8 +49,9 @@ static void check_executor(struct config_loading *loading, const struct config_s
             "for each attempt has none",
             service->name.s);
     }
-    static const char *const agents_only[] = {"agent",   "model", "access",
-                                              "prompts", "home",  "resume"};
+    config_check_prices(loading, node, service);
+    static const char *const agents_only[] = {"agent", "model",  "access", "prompts",
+                                              "home",  "resume", "prices"};
     for (size_t i = 0; i < COUNT_OF(agents_only); i++) {
         if (!agent && yaml_member(node, agents_only[i]) != NULL) {
             yaml_found(&loading->findings, yaml_member(node, agents_only[i]),

@@ -69,6 +69,11 @@ void *config_array(struct config_loading *loading, size_t n, size_t size);
 
 /* config_sections.c: fills roles, services, on_failure, workflows, brokers, client. */
 void config_read_sections(struct config_loading *loading);
+/* config_prices.c: reads those of an executor (map NULL: none); and what they mean with the rest. */
+void config_read_prices(struct config_loading *loading, const struct yaml_node *map,
+                        const char *path, struct config_executor *executor);
+void config_check_prices(struct config_loading *loading, const struct yaml_node *executor_node,
+                         const struct config_service *service);
 /* config_check.c: what the values mean together. */
 void config_check(struct config_loading *loading);
 /* config_lists.c: the same for on_failure and chains; and delegations that are never possible. */

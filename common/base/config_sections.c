@@ -27,7 +27,7 @@ static const struct config_key role_keys[] = {CONFIG_ROLE_KEYS(CONFIG_ROW)};
 static const char *const service_words[] = {CONFIG_SERVICE_KEYS(KEY_WORD) "roles", "executor",
                                             "profiles"};
 static const char *const executor_words[] = {CONFIG_EXECUTOR_KEYS(KEY_WORD) "command", "prefix",
-                                             "env"};
+                                             "prices", "env"};
 static const char *const role_words[] = {CONFIG_ROLE_KEYS(KEY_WORD) "chain"};
 #undef KEY_WORD
 static const char *const profile_words[] = {"name", "env"};
@@ -245,6 +245,8 @@ static void read_executor(struct config_loading *loading, const struct yaml_node
     dotted(below, path, "prefix");
     read_texts(loading, yaml_member(map, "prefix"), below, LIMIT_ARGV, &executor->prefix,
                &executor->n_prefix);
+    dotted(below, path, "prices");
+    config_read_prices(loading, yaml_member(map, "prices"), below, executor);
     dotted(below, path, "env");
     read_env(loading, yaml_member(map, "env"), below, &executor->env, &executor->n_env);
 }

@@ -118,10 +118,12 @@ void config_document(struct buf *out)
     static const struct config_key keys[] = {CONFIG_KEYS(CONFIG_ROW)};
     static const struct config_key service_keys[] = {CONFIG_SERVICE_KEYS(CONFIG_ROW)};
     static const struct config_key executor_keys[] = {CONFIG_EXECUTOR_KEYS(CONFIG_ROW)};
+    static const struct config_key price_keys[] = {CONFIG_PRICE_KEYS(CONFIG_ROW)};
     static const struct config_key role_keys[] = {CONFIG_ROLE_KEYS(CONFIG_ROW)};
     document("", keys, COUNT_OF(keys), out);
     document("services.<name>.", service_keys, COUNT_OF(service_keys), out);
     document("services.<name>.executor.", executor_keys, COUNT_OF(executor_keys), out);
+    document("services.<name>.executor.prices.", price_keys, COUNT_OF(price_keys), out);
     document("roles.<role>.", role_keys, COUNT_OF(role_keys), out);
 #define SECTION_TEXT(key, shape, help) key "  " shape "\n    " help "\n"
     buf_add_text(out, CONFIG_SECTIONS(SECTION_TEXT));

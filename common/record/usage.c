@@ -119,6 +119,35 @@ void usage_add(struct usage *sum, const struct usage *more)
 #undef ADD
 }
 
+#define MILLION 1000000
+
+/* Adds tokens times price: whole millions of tokens to sum, at most JSON_INT_MAX, the rest to rest. */
+static void add_price(int64_t tokens, int64_t price, int64_t *sum, int64_t *rest)
+{
+    if (tokens > 0) {
+        int64_t whole = tokens / MILLION;
+        int64_t room = JSON_INT_MAX - *sum;
+        *sum = price > 0 && whole > room / price ? JSON_INT_MAX : *sum + whole * price;
+        *rest += tokens % MILLION * price;
+    }
+}
+
+void usage_price(struct usage *usage, const struct usage_prices *prices)
+{
+    int64_t sum = 0;
+    int64_t rest = 0;
+    if (!prices->known || usage->cost_micros >= 0 ||
+        (usage->input_tokens < 0 && usage->cached_tokens < 0 && usage->output_tokens < 0)) {
+        return;
+    }
+    add_price(usage->input_tokens, prices->input, &sum, &rest);
+    add_price(usage->cached_tokens, prices->cached, &sum, &rest);
+    add_price(usage->output_tokens, prices->output, &sum, &rest);
+    rest = rest / MILLION + (rest % MILLION != 0 ? 1 : 0);
+    usage->cost_micros = rest < JSON_INT_MAX - sum ? sum + rest : JSON_INT_MAX;
+    snprintf(usage->cost_from, sizeof(usage->cost_from), "%s", USAGE_COST_BY_PRICES);
+}
+
 void usage_subtract(struct usage *usage, const struct usage *before)
 {
 #define SUBTRACT(name)                                                                             \

@@ -26,6 +26,19 @@ struct usage {
 #undef USAGE_MEMBER
 };
 
+/* cost_from */
+#define USAGE_COST_BY_PROGRAM "program" /* the program told it */
+#define USAGE_COST_BY_PRICES "prices"   /* usage_price */
+
+/* What a million tokens cost, in millionths of a US dollar: 0 to USAGE_PRICE_MAX. */
+#define USAGE_PRICE_MAX 1000000000000
+struct usage_prices {
+    bool known;
+    int64_t input;
+    int64_t cached; /* input from a cache */
+    int64_t output;
+};
+
 /* Nothing told. */
 struct usage usage_none(void);
 /* Strict: known members, plain texts (printable ASCII without quotation marks and backslashes).
@@ -40,6 +53,8 @@ void usage_members(const struct usage *usage, struct jsonw *w);
 void usage_numbers(const struct usage *usage, struct jsonw *w);
 /* The whole object as a text for the caller; NULL: no memory. */
 char *usage_text(const struct usage *usage);
+/* Where prices are known, tokens were told and costs were not: computes these, rounded up. */
+void usage_price(struct usage *usage, const struct usage_prices *prices);
 /* Takes off what was counted before; not below 0. */
 void usage_subtract(struct usage *usage, const struct usage *before);
 /* Adds what was told of more to sum; texts stay sum's. */

@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AGENT_DECLARED(word) extern const struct agent_program agent_##word;
+#define AGENT_DECLARED(word, tells_costs) extern const struct agent_program agent_##word;
 AGENTS(AGENT_DECLARED)
 #undef AGENT_DECLARED
 
-#define AGENT_ROW(word) &agent_##word,
+#define AGENT_ROW(word, tells_costs) &agent_##word,
 static const struct agent_program *const programs[] = {AGENTS(AGENT_ROW)};
 #undef AGENT_ROW
 
@@ -308,6 +308,9 @@ struct usage agent_usage(const struct agent_reading *reading, enum agent_source 
 {
     struct usage usage = reading->usage;
     snprintf(usage.agent, sizeof(usage.agent), "%s", reading->program->word);
+    if (usage.cost_micros >= 0 && usage.cost_from[0] == '\0') {
+        snprintf(usage.cost_from, sizeof(usage.cost_from), "%s", USAGE_COST_BY_PROGRAM);
+    }
     snprintf(usage.verdict_from, sizeof(usage.verdict_from), "%s",
              source == AGENT_SOURCE_schema ? "schema"
              : source == AGENT_SOURCE_text ? "text"

@@ -24,6 +24,7 @@
 #include "common/base/failure.h"
 #include "common/base/id.h"
 #include "common/base/role.h"
+#include "common/record/usage.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,6 +87,7 @@ struct executor_settings {
     const char *prompts;         /* agent: folder of <role>.txt; NULL: the shipped ones */
     const char *home;            /* agent: its HOME; NULL: the scratch directory */
     bool resume;                 /* agent: its sessions are kept, for executor_job.session */
+    struct usage_prices prices;  /* agent: of its model, where it tells no costs */
     enum executor_access access; /* agent: what it may do to its place */
 
     baton_executor_fn callback; /* callback; called with callback_arg */

@@ -25,6 +25,7 @@ struct agent_kind {
     char *model;
     char *home;
     bool resume;
+    struct usage_prices prices;
     enum executor_access access;
 };
 
@@ -37,6 +38,7 @@ struct agent_run {
     struct output said;      /* masked already */
     bool open;               /* the last piece's line has not ended */
     enum agent_source source;
+    struct usage_prices prices;
     struct usage before; /* of the session that it goes on in */
     bool resumed;
     bool gone; /* that session is not there */
@@ -63,6 +65,7 @@ baton_code agent_open(struct executor_pool *pool, struct baton_error *err)
         kind->program = agent_find(set->agent);
         kind->access = set->access;
         kind->resume = set->resume;
+        kind->prices = set->prices;
         kind->model = copy_of(set->model, &ok);
         kind->home = copy_of(set->home, &ok);
     }
@@ -244,6 +247,7 @@ struct agent_run *agent_run_new(struct executor_pool *pool, const struct attempt
     if (run != NULL) {
         run->env = executor_env_share(attempt->env);
         run->before = attempt->session_usage;
+        run->prices = kind->prices;
         run->resumed = kind->resume && attempt->session != NULL;
         agent_reading_init(&run->reading, kind->program);
         line_reader_init(&run->lines, LIMIT_CHILD_FRAME);
@@ -382,6 +386,16 @@ static void end_said(struct agent_run *run)
     buf_done(&rest);
 }
 
+/* What this attempt alone took of its session, and what that costs. */
+static void settle_usage(struct agent_run *run)
+{
+    struct usage *usage = &run->reading.usage;
+    if (run->resumed && run->reading.program->cumulative) {
+        usage_subtract(usage, &run->before);
+    }
+    usage_price(usage, &run->prices);
+}
+
 void agent_run_end(struct agent_run *run, const struct executor_exit *exit,
                    const struct output *error, struct buf *object)
 {
@@ -392,6 +406,7 @@ void agent_run_end(struct agent_run *run, const struct executor_exit *exit,
         take_line(run, NULL, NULL, line, len);
     }
     end_said(run);
+    settle_usage(run);
     output_add_last_line(error, last, sizeof(last));
     const struct agent_end end = {
         .signaled = exit->signaled,
@@ -423,9 +438,6 @@ static void mask_name(const struct agent_run *run, char *name, size_t size)
 void agent_run_usage(const struct agent_run *run, char usage[USAGE_TEXT_MAX + 1])
 {
     struct usage told = agent_usage(&run->reading, run->source);
-    if (run->resumed && run->reading.program->cumulative) {
-        usage_subtract(&told, &run->before);
-    }
     mask_name(run, told.model, sizeof(told.model));
     mask_name(run, told.session, sizeof(told.session));
     char *text = usage_text(&told);

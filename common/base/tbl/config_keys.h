@@ -49,7 +49,7 @@
     CONFIG(budget_losses,  "budget.losses",  INT,      "3",           1, 1000, "", "", "Lost attempts of a turn (crash, killed, lost), over all services.") \
     CONFIG(budget_replays, "budget.replays", INT,      "3",           0, 1000, "", "", "Replays of a parked turn.") \
     CONFIG(budget_attempts, "budget.attempts", INT,    "64",          1, 1000, "", "", "Attempts of a turn, whatever they ended with.") \
-    CONFIG(budget_max_cost, "budget.max_cost", REAL,   "0",           0, 1000000, "", "", "US dollars that the attempts of a turn may cost together, over all services, as far as their executors tell; then it is parked. 0: no bound.") \
+    CONFIG(budget_max_cost, "budget.max_cost", REAL,   "0",           0, 1000000, "", "", "US dollars that the attempts of a turn may cost together, over all services, as far as their executors tell or their prices say; then it is parked. 0: no bound.") \
     CONFIG(retry_first,    "retry.first",    DURATION, "2s",          0, CONFIG_DAY_MS, "", "", "Delay before the first retry.") \
     CONFIG(retry_factor,   "retry.factor",   REAL,     "2",           1, 100, "", "", "Each further delay is so many times longer.") \
     CONFIG(retry_max,      "retry.max",      DURATION, "5m",          0, CONFIG_DAY_MS, "", "", "No delay is longer, but one that a provider asks for.") \
@@ -79,6 +79,13 @@
     CONFIG(home, "home", PATH, "", 0, 0, "", "", "HOME of an agent that has signed in there; not set: an empty one for each attempt (kind: agent).") \
     CONFIG(resume, "resume", BOOL, "false", 0, 0, "", "", "Another attempt of a turn goes on in the agent's session of the one before; one that is gone is begun anew. Needs home, where sessions are kept (kind: agent).")
 
+/* Millionths of a US dollar for a million tokens: no fractions, so sums are exact. */
+#define CONFIG_PRICES_MAX 1000000000000
+#define CONFIG_PRICE_KEYS(CONFIG) \
+    CONFIG(input,  "input",  INT, NULL, 0, CONFIG_PRICES_MAX, "", "", "What a million input tokens of the executor's model cost, in millionths of a US dollar: 1250000 is $1.25. For agents that tell no costs (codex, gemini).") \
+    CONFIG(cached, "cached", INT, "",   0, CONFIG_PRICES_MAX, "", "", "The same of input tokens that come from a cache; not set: as input.") \
+    CONFIG(output, "output", INT, NULL, 0, CONFIG_PRICES_MAX, "", "", "The same of output tokens.")
+
 #define CONFIG_ROLE_KEYS(CONFIG) \
     CONFIG(read_only, "read_only", BOOL, "false", 0, 0, "", "", "Attempts of this role must leave their place as it is.")
 
@@ -87,7 +94,7 @@
     SECTION("kafka.brokers", "[host:port, ...]", "The brokers that are asked first (log: kafka).") \
     SECTION("kafka.client", "{key: value}", "Further settings of librdkafka; those that Baton sets itself are refused.") \
     SECTION("roles", "{owner|reviewer|arbiter: {chain: [service, ...], read_only}}", "Where a turn of this role may go when its service fails, in order.") \
-    SECTION("services", "{name: {roles: [...], parallel, deadline, heartbeat, grace, cut_off, place, executor: {kind, command: [...], prefix: [...], agent, model, access, prompts, home, resume, env}, profiles: [{name, env}]}}", "The services; env is {NAME: {value|file|from: text}}.") \
+    SECTION("services", "{name: {roles: [...], parallel, deadline, heartbeat, grace, cut_off, place, executor: {kind, command: [...], prefix: [...], agent, model, access, prompts, home, resume, prices: {input, cached, output}, env}, profiles: [{name, env}]}}", "The services; env is {NAME: {value|file|from: text}}.") \
     SECTION("on_failure", "{class: [retry|rotate|delegate|park, ...]}", "What follows a failed attempt: the first possible action; each list ends with park.") \
     SECTION("workflows", "[file, ...]", "Definitions of workflows.")
 /* clang-format on */

@@ -12,7 +12,8 @@
     USAGE_TEXT(agent,        16) \
     USAGE_TEXT(model,        128) \
     USAGE_TEXT(session,      128) \
-    USAGE_TEXT(verdict_from, 16)
+    USAGE_TEXT(verdict_from, 16) \
+    USAGE_TEXT(cost_from,    16)
 
 #define USAGE_NUMBERS(USAGE_NUMBER) \
     USAGE_NUMBER(input_tokens) \

@@ -223,6 +223,36 @@ static void an_empty_file_is_all_defaults(void **state)
     }
 }
 
+/* ---- prices ---- */
+
+static void prices_are_whole_numbers_of_a_model(void **state)
+{
+    static const char text[] = "services:\n"
+                               "  a: {roles: [owner], executor: {kind: agent, agent: codex, model: "
+                               "m, prices: {input: 1250000, "
+                               "output: 10000000}}}\n"
+                               "  b: {roles: [owner], executor: {kind: agent, agent: gemini, "
+                               "model: m, prices: {input: 1, cached: "
+                               "0, output: 1000000000000}}}\n"
+                               "  c: {roles: [owner], executor: {kind: agent, agent: codex}}\n";
+    static const int64_t due[][3] = {{1250000, 1250000, 10000000}, {1, 0, 1000000000000}};
+    struct config *c = NULL;
+    struct baton_error err;
+    (void)state;
+    if (config_parse("/x/f.yaml", text, strlen(text), no_sets, 0, &c, NULL, &err) != BATON_OK) {
+        fail_msg("%s", err.text);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        const struct config_prices *prices = &c->services[i].executor.prices;
+        assert_true(prices->known);
+        assert_int_equal(prices->input, due[i][0]);
+        assert_int_equal(prices->cached, due[i][1]);
+        assert_int_equal(prices->output, due[i][2]);
+    }
+    assert_false(c->services[2].executor.prices.known);
+    config_free(c);
+}
+
 /* ---- the example ---- */
 
 static void the_shipped_example_loads(void **state)
@@ -312,6 +342,7 @@ static void kafka_is_parsed_and_kept(void **state)
 
 /* ---- mistakes ---- */
 
+#define AN "services: {a: {roles: [owner], executor: {kind: agent, agent: "
 #define EX "executor: {kind: exec, command: [x]}"
 
 static const struct trap mistakes[] = {
@@ -364,6 +395,23 @@ static const struct trap mistakes[] = {
      "command is not for kind callback"},
     {"services: {a: {roles: [owner], heartbeat: 5m, executor: {kind: callback}}}\n",
      "services.a.heartbeat is not for kind callback"},
+    {"services: {a: {roles: [owner], executor: {kind: exec, command: [x], prices: {input: 1}}}}\n",
+     "prices is for kind agent only"},
+    {AN "claude, model: m, prices: {input: 1, output: 1}}}}\n",
+     "f.yaml:1:81: services.a.executor.prices is for agents that tell no costs"},
+    {AN "codex, prices: {input: 1, output: 1}}}}\n",
+     "f.yaml:1:70: services.a.executor.prices are those of a model"},
+    {AN "codex, model: m, prices: {output: 1}}}}\n",
+     "prices.input is missing; it must be a whole number from 0 to 1000000000000"},
+    {AN "codex, model: m, prices: {input: 1.25, output: 1}}}}\n",
+     "f.yaml:1:89: services.a.executor.prices.input must be a whole number"},
+    {AN "codex, model: m, prices: {input: -1, output: 1}}}}\n",
+     "prices.input must be a whole number"},
+    {AN "codex, model: m, prices: {input: 1, ouput: 1}}}}\n",
+     "unknown key 'ouput' in services.a.executor.prices; did you mean 'output'?"},
+    {AN "codex, model: m, prices: 1}}}\n", "services.a.executor.prices must be a section"},
+    {"budget: {max_cost: 1}\n" AN "gemini}}}\n",
+     "f.yaml:2:56: budget.max_cost cannot bind services.a: gemini tells tokens and no costs"},
     {"services: {a: {roles: [owner], executor: {kind: exec, command: [x], prompts: p}}}\n",
      "prompts is for kind agent only"},
     {"services: {a: {roles: [owner], executor: {kind: exec, command: [x], model: m}}}\n",
@@ -677,6 +725,7 @@ int main(void)
         cmocka_unit_test(x33_alias_bomb_and_deep_nesting_cost_nothing),
         cmocka_unit_test(no_implicit_types),
         cmocka_unit_test(an_empty_file_is_all_defaults),
+        cmocka_unit_test(prices_are_whole_numbers_of_a_model),
         cmocka_unit_test(the_shipped_example_loads),
         cmocka_unit_test(kafka_is_parsed_and_kept),
         cmocka_unit_test(c1_each_mistake_is_named),

@@ -14,6 +14,7 @@ static void test_what_is_read_is_written(void **state)
 {
     static const char text[] =
         "{\"agent\":\"claude\",\"model\":\"m-1\",\"session\":\"s\",\"verdict_from\":\"schema\","
+        "\"cost_from\":\"program\","
         "\"input_tokens\":1,\"cached_tokens\":0,\"output_tokens\":3,\"cost_micros\":289,"
         "\"duration_ms\":9007199254740992}";
     struct usage usage;
@@ -127,9 +128,51 @@ static void test_a_report_carries_it(void **state)
     buf_done(&value);
 }
 
+/* Whole millionths, rounded up; what a program told itself, and what was not told at all, stays. */
+static void test_prices(void **state)
+{
+    static const struct usage_prices prices = {true, 1250000, 125000, 10000000};
+    static const struct usage_prices dear = {true, USAGE_PRICE_MAX, USAGE_PRICE_MAX,
+                                             USAGE_PRICE_MAX};
+    static const struct usage_prices free_of_charge = {true, 0, 0, 0};
+    static const struct usage_prices unknown = {false, 1, 1, 1};
+    static const struct {
+        const char *told;
+        const struct usage_prices *prices;
+        int64_t cost;
+        const char *from;
+    } rows[] = {
+        {"{\"input_tokens\":7,\"cached_tokens\":4,\"output_tokens\":7}", &prices, 80, "prices"},
+        {"{\"input_tokens\":8,\"cached_tokens\":0,\"output_tokens\":9}", &prices, 100, "prices"},
+        {"{\"output_tokens\":1}", &prices, 10, "prices"},
+        {"{\"cached_tokens\":1}", &prices, 1, "prices"},
+        {"{\"input_tokens\":3000001}", &prices, 3750002, "prices"},
+        {"{\"input_tokens\":0}", &prices, 0, "prices"},
+        {"{\"input_tokens\":99,\"output_tokens\":99}", &free_of_charge, 0, "prices"},
+        {"{\"input_tokens\":9007199254740992,\"cached_tokens\":9007199254740992,"
+         "\"output_tokens\":9007199254740992}",
+         &dear, JSON_INT_MAX, "prices"},
+        {"{\"input_tokens\":7,\"cost_micros\":5}", &prices, 5, ""},
+        {"{\"input_tokens\":7,\"cost_micros\":0}", &prices, 0, ""},
+        {"{\"duration_ms\":7}", &prices, -1, ""},
+        {"{\"input_tokens\":7}", &unknown, -1, ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct usage usage;
+        assert_true(usage_parse(rows[i].told, &usage));
+        usage_price(&usage, rows[i].prices);
+        if (usage.cost_micros != rows[i].cost) {
+            fail_msg("%s: %lld", rows[i].told, (long long)usage.cost_micros);
+        }
+        assert_string_equal(usage.cost_from, rows[i].from);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_prices),
         cmocka_unit_test(test_what_is_read_is_written),
         cmocka_unit_test(test_what_is_not_plain_is_refused),
         cmocka_unit_test(test_sums),
