@@ -467,7 +467,7 @@ static void check_folders(struct doctor *d)
     if (stat(d->config->state_dir, &st) != 0) {
         found(d, errno == ENOENT ? LEVEL_warn : LEVEL_error, BATON_E_bad_config, "baton init",
               "%s: %s", d->config->state_dir, strerror(errno));
-    } else if ((st.st_mode & 0077) != 0) {
+    } else if ((st.st_mode & 0066) != 0) { /* a prefix lets its user pass through */
         char mend[4200];
         snprintf(mend, sizeof(mend), "chmod 700 %s", d->config->state_dir);
         found(d, LEVEL_warn, BATON_OK, mend, "%s can be read by others (mode %03o)",
@@ -578,9 +578,11 @@ const struct baton_command cmd_doctor = {
     .summary = "look at everything that this host needs",
     .usage = "[--probe] [--json]",
     .description =
-        "Looks at configuration, keys and their permissions, trust, proofs, executors, agents, guard, "
+        "Looks at configuration, keys and their permissions, trust, proofs, executors, agents, "
+        "guard, "
         "folders, disk, clock, log, topics, services and stores. Each finding is ok, warn or "
-        "error, and names the command that mends it. Changes nothing, but that with --probe a credential profile "
+        "error, and names the command that mends it. Changes nothing, but that with --probe a "
+        "credential profile "
         "that was refused and works now is taken again.",
     .examples = "baton doctor\nbaton doctor --json | grep '\"level\":\"error\"'\n",
     .options = options,

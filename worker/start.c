@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -207,6 +208,21 @@ void worker_reread_envs(struct worker *w)
     }
 }
 
+/* An executor that a prefix makes another user's has to get through to its scratch directory: what
+ * lies on the way keeps to itself by its own mode. */
+static void let_through(const struct worker *w)
+{
+    char path[sizeof(w->state_dir)];
+    struct stat st;
+    snprintf(path, sizeof(path), "%s", w->state_dir);
+    for (int above = 0; above < 3; above++) { /* <state_dir>/<service>/<worker> */
+        if (stat(path, &st) == 0 && st.st_uid == geteuid()) {
+            chmod(path, (st.st_mode & 07777) | 0011);
+        }
+        *strrchr(path, '/') = '\0';
+    }
+}
+
 static baton_code open_store(struct worker *w, const char *id, struct baton_error *err)
 {
     snprintf(w->id.s, sizeof(w->id.s), "%s", id);
@@ -222,6 +238,9 @@ static baton_code open_store(struct worker *w, const char *id, struct baton_erro
     baton_code rc = store_open(w->state_dir, &owner, &w->store, err);
     if (rc == BATON_OK) {
         progress_clear(w->state_dir);
+    }
+    if (rc == BATON_OK && w->service->executor.n_prefix > 0) {
+        let_through(w);
     }
     return rc;
 }

@@ -8,6 +8,7 @@
 #include "common/process/mask.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/prompt.h"
+#include "worker/executor/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -111,7 +112,7 @@ static bool write_file(const char *scratch, const char *name, const void *bytes,
     const char *slash = strchr(name, '/');
     if (slash != NULL) {
         snprintf(path, sizeof(path), "%s/%.*s", scratch, (int)(slash - name), name);
-        if ((mkdir(path, 0700) != 0 && errno != EEXIST) || (shared && chmod(path, 0770) != 0)) {
+        if ((mkdir(path, 0700) != 0 && errno != EEXIST) || (shared && !scratch_share(path, 0770))) {
             return false;
         }
     }

@@ -17,6 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+bool scratch_share(const char *path, mode_t mode)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && chmod(path, mode | (st.st_mode & S_ISGID)) == 0;
+}
+
 static baton_code make_dir(const char *path, mode_t mode, struct baton_error *err)
 {
     if (mkdir(path, mode) != 0 && errno != EEXIST) {
@@ -24,7 +30,7 @@ static baton_code make_dir(const char *path, mode_t mode, struct baton_error *er
                           "cannot make the scratch folder %s: %s", path, strerror(errno));
     }
     if ((mode & 0077) != 0) {
-        chmod(path, mode); /* whatever the umask says, or one that was there before lets through */
+        scratch_share(path, mode); /* whatever the umask says, or one of before lets through */
     }
     return BATON_OK;
 }
@@ -68,7 +74,7 @@ baton_code scratch_new(const char *folder, const char *name, bool shared, char *
                           "cannot make a scratch directory in %s: %s", folder, strerror(why));
     }
     if (shared) {
-        chmod(path, 0770); /* for the group that worker and executor share */
+        scratch_share(path, 0770); /* for the group that worker and executor share */
     }
     *ret_path = path;
     return BATON_OK;

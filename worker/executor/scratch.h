@@ -2,7 +2,8 @@
  * Scratch directories: HOME and TMPDIR of one attempt or child, 0700, gone afterwards.
  *
  * They lie in <state_dir>/scratch/<service>.<worker>/. Only one pool has that folder (its worker
- * holds the store's lock).
+ * holds the store's lock). Shared ones, for another uid, are 0770 (who has the group of state_dir, if
+ * that hands its group down, else the worker's), and whoever gets through state_dir gets to them.
  *
  * In: pool, launch.  Out: the file system. Thread: executors.
  */
@@ -12,11 +13,14 @@
 #include "baton/code.h"
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* Makes the folder of a pool; what stands in it already is for scratch_remove_step. shared: another
  * uid must get through (a prefix changes it). The caller frees *ret_folder. */
 baton_code scratch_open(const char *state_dir, const char *service, const char *worker, bool shared,
                         char **ret_folder, struct baton_error *err);
+/* Sets the mode of a directory that is shared; one that hands its group down goes on to do so. */
+bool scratch_share(const char *path, mode_t mode);
 /* A new directory <folder>/<name>.<6 random characters>; the caller frees it. */
 baton_code scratch_new(const char *folder, const char *name, bool shared, char **ret_path,
                        struct baton_error *err);

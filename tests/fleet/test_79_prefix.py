@@ -1,0 +1,56 @@
+"""A prefix that makes the executor another user's: it gets to its scratch directory, and to nothing else of the worker."""
+import os
+import pwd
+import shutil
+import stat
+
+import pytest
+
+from host import mode
+
+pytestmark = [pytest.mark.drivers("local"),
+              pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="only root becomes another user")]
+
+LOOKS = """#!/bin/sh
+cat >/dev/null
+id -u
+echo kept >"$HOME/file" && cat "$HOME/file"
+for path in {dir}/keys/*.pem {dir}/data/log.db {dir}/data/alpha/w1/store.db; do cat "$path" >/dev/null 2>&1 && echo "read $path"; done
+ls {dir}/data {dir}/data/alpha/w1 2>/dev/null && echo listed
+echo '{{"verdict":"approve"}}' >&3
+"""
+
+
+def test_another_user_gets_to_its_scratch_directory_only(fresh, tmp_path):
+    nobody = pwd.getpwnam("nobody")
+    path = os.path.join(fresh.dir, "looks")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(LOOKS.format(dir=fresh.dir))
+    os.chmod(path, 0o755)
+    service = fresh.service()
+    service["executor"] = {"kind": "exec", "command": [path],
+                           "prefix": ["setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups", "--no-new-privs",
+                                      "--inh-caps=-all", "--ambient-caps=-all"]}
+    host = fresh.configure({"alpha": service})
+    data = os.path.join(host.dir, "data")
+    os.chown(data, -1, nobody.pw_gid)  # the group of scratch directories: data hands it down
+    os.chmod(data, 0o2700)
+    for at in (tmp_path, *tmp_path.parents):
+        if str(at).startswith("/tmp/") and not os.stat(at).st_mode & 0o001:
+            os.chmod(at, os.stat(at).st_mode | 0o011)
+    for number in (1, 2):  # what a worker of before has opened does not stop the next one
+        turn = host.published("alpha", "reviewer", f"t-{number}")
+        host.drain("alpha", "w1")
+        shown = host.show(turn)
+        assert (shown["state"], shown["verdict"]) == ("completed", "approve"), shown
+        assert shown["result"]["output"].splitlines() == [str(nobody.pw_uid), "kept"], shown["result"]
+    assert [stat.S_IMODE(os.stat(os.path.join(data, *below)).st_mode) & 0o777 for below in ((), ("alpha",), ("alpha", "w1"))] == [0o711] * 3
+    assert mode(os.path.join(data, "log.db")) == 0o600 and mode(os.path.join(host.dir, "keys")) == 0o700
+    assert [one["level"] for one in host.run("doctor", "--json").objects if "is ours alone" in one["text"]] == ["ok"]
+
+
+def test_without_a_prefix_nobody_gets_through(fresh):
+    host = fresh.configure({"alpha": None})
+    host.published("alpha", "reviewer", "t-1")
+    host.drain("alpha", "w1")
+    assert [mode(os.path.join(host.dir, "data", *below)) for below in ((), ("alpha",), ("alpha", "w1"))] == [0o700] * 3
