@@ -4,9 +4,8 @@
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
-#include "common/record/headers.h"
 #include "common/record/json.h"
-#include "common/record/proof.h"
+#include "common/record/receipt.h"
 #include "topics/catalogue.h"
 #include "topics/scan.h"
 
@@ -19,7 +18,7 @@ struct outcome_watch {
     struct topic_name topic;
     int32_t partition;
     char key[ID_MAX + 1];
-    struct outcome_trust trust;
+    struct receiver receiver;
     struct log_reader *reader;
     struct log_batch batch;
     size_t pos;
@@ -56,10 +55,13 @@ baton_code outcome_watch_open(struct log *log, const char *prefix, const char *k
     }
     watch->log = log;
     watch->topic = topic_name(TOPIC_outcomes, prefix, NULL);
-    watch->trust = *trust;
     snprintf(watch->key, sizeof(watch->key), "%s", key);
     if ((rc = scan_partitions(log, watch->topic.s, &partitions, err)) == BATON_OK) {
         watch->partition = log_partition_of(key, strlen(key), partitions);
+        watch->receiver = (struct receiver){.trust = trust->trust,
+                                            .fleet = trust->fleet,
+                                            .proof_required = trust->required,
+                                            .partitions = partitions};
         if ((rc = log_watermarks(log, watch->topic.s, watch->partition, &low, &high, err)) ==
             BATON_OK) {
             rc = read_from(watch, high, err);
@@ -89,50 +91,22 @@ baton_code outcome_watch_rewind(struct outcome_watch *watch, struct baton_error 
     return read_from(watch, 0, err);
 }
 
-/* Signed by the service that the outcome names, with a key that is trusted here? */
-static bool proven(const struct outcome_watch *watch, const struct log_record *record,
-                   const struct outcome *outcome)
-{
-    struct key_id key_id;
-    const char *signature;
-    const struct log_header *header = NULL;
-    for (size_t i = 0; i < record->n_headers; i++) {
-        if (strcmp(record->headers[i].name, HEADER_SIG) == 0) {
-            if (header != NULL) {
-                return false;
-            }
-            header = &record->headers[i];
-        }
-    }
-    if (header == NULL || header->value == NULL ||
-        !proof_text_parse(header->value, header->value_len, &key_id, &signature)) {
-        return false;
-    }
-    const struct trust_key *key = trust_key_find(watch->trust.trust, key_id.s);
-    if (key == NULL ||
-        strcmp(trust_principal_name(trust_key_owner(key)), outcome->service.s) != 0) {
-        return false;
-    }
-    struct digest digest = digest_of(record->value, record->value_len);
-    return trust_key_verify(key, watch->trust.fleet, PROOF_outcome, record->key, record->key_len,
-                            NULL, &digest, signature);
-}
-
 static struct outcome *from_batch(struct outcome_watch *watch)
 {
     size_t key_len = strlen(watch->key);
     while (watch->pos < watch->batch.count) {
         const struct log_record *record = &watch->batch.records[watch->pos++];
-        struct outcome *outcome = NULL;
-        if (record->value == NULL || record->key_len != key_len ||
-            memcmp(record->key, watch->key, key_len) != 0 ||
-            outcome_parse(record->value, record->value_len, &outcome, NULL) != BATON_OK) {
+        struct receipt receipt;
+        if (record->key_len != key_len || memcmp(record->key, watch->key, key_len) != 0) {
             continue;
         }
-        if (!watch->trust.required || proven(watch, record, outcome)) {
+        (void)receipt_outcome(&watch->receiver, record, &receipt);
+        struct outcome *outcome = receipt.outcome; /* NULL: refused, and passed over */
+        receipt.outcome = NULL;
+        receipt_done(&receipt);
+        if (outcome != NULL) {
             return outcome;
         }
-        outcome_free(outcome);
     }
     return NULL;
 }

@@ -1,8 +1,8 @@
 /*
  * Waiting for what is told about a turn on `outcomes`, without a group.
  *
- * Opened before the publish, at the end of the turn's partition, so that no answer is missed. With
- * proofs required, an outcome counts only if the service that it names has signed it.
+ * Opened before the publish, at the end of the turn's partition, so that no answer is missed. An
+ * outcome counts as receipt_outcome judges it: with proofs required, only if who it names has signed it.
  */
 #ifndef BATON_TOPICS_OUTCOMES_H
 #define BATON_TOPICS_OUTCOMES_H

@@ -25,6 +25,8 @@
     EVENT(run_ended)                                                                               \
     EVENT(answer)
 
+#define OUTCOME_COORDINATOR "coordinator" /* `service` where who coordinates speaks, of a run */
+
 #define OUTCOME_ENUM(word) OUTCOME_##word,
 enum outcome_event { OUTCOME_EVENTS(OUTCOME_ENUM) OUTCOME_EVENT_COUNT };
 #undef OUTCOME_ENUM
@@ -46,7 +48,7 @@ struct outcome {
     struct plain_id intent;
     struct digest content;
     int attempt;
-    struct service_id service; /* who speaks */
+    struct service_id service; /* who speaks: a service, or OUTCOME_COORDINATOR */
     bool has_state;
     enum turn_state state;
     bool has_class;
@@ -56,8 +58,8 @@ struct outcome {
     struct service_id to; /* delegated: where it goes on */
     char *result;         /* raw JSON object, or NULL */
     size_t result_len;
-    struct plain_id answers_id; /* answer: the id of the control record; else "" */
-    char answers_kind[16];      /* cancel, replay, pause, resume */
+    struct plain_id answers_id; /* answer: the id of the control record or request; else "" */
+    char answers_kind[16];      /* a kind of control record or request */
 };
 
 const char *outcome_word(enum outcome_event event);

@@ -1,16 +1,16 @@
 /*
  * On receipt: the stages from bytes to a record that may change something, in the order of
- * RECORD.md section 3. Each stage is one function; the first that refuses ends it.
+ * RECORD.md section 3, and turns. Each stage is one function; the first that refuses ends it.
  *
- * In: common/engine/intake.c (handoffs and control records), worker/claim.c (receipt_stored)
+ * In: common/engine/intake.c (handoffs), worker/claim.c (receipt_stored), receipt_control.c,
+ * receipt_run.c (the stages)
  * Out: a struct receipt: a proven record, or the code of its rejection
  */
-#include "common/record/receipt.h"
+#include "common/record/receipt_stages.h"
 
 #include "common/base/check.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
-#include "common/record/headers.h"
 #include "common/record/proof.h"
 
 #include <stdlib.h>
@@ -18,25 +18,12 @@
 
 #define AHEAD_MAX_MS (24LL * 3600 * 1000) /* how far a signature may lie in the future */
 
-/* A record under judgement. */
-struct judgement {
-    const struct receiver *receiver;
-    struct receipt *receipt;
-    enum proof_class class;
-    const void *key;
-    size_t key_len;
-    const void *value;
-    size_t value_len;
-    struct proofs proofs;
-    const struct trust_key *signer_key;
-    const struct trust_key *pass_keys[PASSES_MAX];
-    struct baton_error err;
-};
-
 void receipt_done(struct receipt *receipt)
 {
     turn_free(receipt->turn);
     control_free(receipt->control);
+    request_free(receipt->request);
+    outcome_free(receipt->outcome);
     free(receipt->signature);
     for (size_t i = 0; i < receipt->n_passes; i++) {
         free(receipt->passes[i].text);
@@ -125,7 +112,7 @@ static baton_code check_signatures(struct judgement *j)
 
 /* ---- what the receipt keeps ---- */
 
-static bool keep_text(struct header_text text, char **ret_text)
+bool judge_keep(struct header_text text, char **ret_text)
 {
     char *copy = NULL;
     if (text.at != NULL) {
@@ -140,7 +127,7 @@ static bool keep_text(struct header_text text, char **ret_text)
     return true;
 }
 
-static baton_code no_memory(struct judgement *j)
+baton_code judge_no_memory(struct judgement *j)
 {
     return baton_fail(&j->err, BATON_E_no_memory, "no memory for a record");
 }
@@ -160,8 +147,8 @@ static baton_code read_chain(struct judgement *j)
         if (rc != BATON_OK) {
             return rc;
         }
-        if (!keep_text(j->proofs.passes[i], &pass->text)) {
-            return no_memory(j);
+        if (!judge_keep(j->proofs.passes[i], &pass->text)) {
+            return judge_no_memory(j);
         }
         r->n_passes++;
         if (pass->attempt <= attempt) {
@@ -262,7 +249,7 @@ static baton_code check_address(struct judgement *j)
     return BATON_OK;
 }
 
-static baton_code check_partition(struct judgement *j, const struct log_record *record)
+baton_code judge_partition(struct judgement *j, const struct log_record *record)
 {
     int32_t due = log_partition_of(j->key, j->key_len, j->receiver->partitions);
     if (record->partition != due) {
@@ -275,8 +262,7 @@ static baton_code check_partition(struct judgement *j, const struct log_record *
 
 /* ---- time: what counts is when the log appended the record, not when it is read ---- */
 
-static baton_code check_ahead(struct judgement *j, struct wall_ms signed_at,
-                              struct wall_ms appended)
+baton_code judge_ahead(struct judgement *j, struct wall_ms signed_at, struct wall_ms appended)
 {
     if (signed_at.v > appended.v + AHEAD_MAX_MS) {
         return baton_fail(&j->err, BATON_E_handoff_expired,
@@ -290,9 +276,9 @@ static baton_code check_time(struct judgement *j, struct wall_ms appended)
 {
     const struct receipt *r = j->receipt;
     struct wall_ms limit = r->turn->expires_at;
-    baton_code rc = check_ahead(j, r->turn->created_at, appended);
+    baton_code rc = judge_ahead(j, r->turn->created_at, appended);
     for (size_t i = 0; rc == BATON_OK && i < r->n_passes; i++) {
-        rc = check_ahead(j, r->passes[i].at, appended);
+        rc = judge_ahead(j, r->passes[i].at, appended);
         limit.v = r->passes[i].at.v + TURN_LIFE_MAX_MS;
     }
     if (rc == BATON_OK && appended.v > limit.v) {
@@ -303,71 +289,13 @@ static baton_code check_time(struct judgement *j, struct wall_ms appended)
     return rc;
 }
 
-/* ---- control records ---- */
+/* ---- the judgements ---- */
 
-static bool may_control(const struct judgement *j)
-{
-    const struct trust_principal *who = j->receipt->signer;
-    const char *here = j->receiver->service;
-    switch (j->receipt->control->kind) {
-    case CONTROL_cancel:
-        /* Whether this turn's origin, or who operates its first service, is asked once it is known.
-         */
-        return trust_principal_kind(who) != PRINCIPAL_service &&
-               (trust_may_operate_any(who) || trust_may_create_any(who));
-    case CONTROL_replay:
-    case CONTROL_pause:
-    case CONTROL_resume:
-    case CONTROL_clear:
-        return trust_may_operate(who, here);
-    case CONTROL_renew:
-    case CONTROL_report:
-        return trust_principal_kind(who) == PRINCIPAL_service &&
-               strcmp(trust_principal_name(who), here) == 0;
-    case CONTROL_COUNT:
-        break;
-    }
-    return false;
-}
-
-static baton_code check_control(struct judgement *j, const struct log_record *record)
-{
-    const struct control *control = j->receipt->control;
-    const char *service_key = control_service_key(control->kind);
-    const bool by_number = service_key != NULL;
-    const char *due = by_number ? service_key : control->turn_id.s;
-    if (j->key_len != strlen(due) || memcmp(j->key, due, j->key_len) != 0) {
-        return baton_fail(&j->err, BATON_E_invalid_envelope,
-                          "the key of this %s must be '%s', not '%s'", control_word(control->kind),
-                          due, text_quote(j->key, j->key_len).s);
-    }
-    if (j->receiver->proof_required && !may_control(j)) {
-        return baton_fail(&j->err, BATON_E_not_permitted, "%s may not send a %s to %s",
-                          trust_principal_name(j->receipt->signer), control_word(control->kind),
-                          j->receiver->service);
-    }
-    baton_code rc = by_number ? BATON_OK : check_partition(j, record);
-    return rc != BATON_OK ? rc : check_ahead(j, control->at, record->at);
-}
-
-bool receipt_may_cancel(const struct receiver *receiver, const struct receipt *receipt,
-                        const char *origin, const char *born)
-{
-    if (!receiver->proof_required) {
-        return true;
-    }
-    const struct trust_principal *who = receipt->signer;
-    return who != NULL && trust_principal_kind(who) != PRINCIPAL_service &&
-           (strcmp(trust_principal_name(who), origin) == 0 || trust_may_operate(who, born) ||
-            trust_may_operate(who, receiver->service));
-}
-
-/* ---- the three judgements ---- */
-
-static struct judgement begin(const struct receiver *receiver, enum proof_class class,
-                              struct receipt *ret_receipt)
+struct judgement judge_begin(const struct receiver *receiver, enum proof_class class,
+                             struct receipt *ret_receipt)
 {
     BATON_PRE(receiver->trust != NULL || !receiver->proof_required);
+    BATON_PRE(receiver->service != NULL || class == PROOF_request || class == PROOF_outcome);
     struct judgement j;
     memset(&j, 0, sizeof(j));
     memset(ret_receipt, 0, sizeof(*ret_receipt));
@@ -378,7 +306,7 @@ static struct judgement begin(const struct receiver *receiver, enum proof_class 
 }
 
 /* A refused record keeps its code and who signed it, and nothing that could be acted on. */
-static baton_code finish(struct judgement *j, baton_code rc)
+baton_code judge_finish(struct judgement *j, baton_code rc)
 {
     struct receipt *r = j->receipt;
     r->code = rc;
@@ -398,14 +326,14 @@ static baton_code finish(struct judgement *j, baton_code rc)
     return rc;
 }
 
-static baton_code prove(struct judgement *j)
+baton_code judge_proof(struct judgement *j)
 {
     baton_code rc = check_keys(j);
     if (rc == BATON_OK) {
         rc = check_signatures(j);
     }
-    if (rc == BATON_OK && !keep_text(j->proofs.signature, &j->receipt->signature)) {
-        rc = no_memory(j);
+    if (rc == BATON_OK && !judge_keep(j->proofs.signature, &j->receipt->signature)) {
+        rc = judge_no_memory(j);
     }
     return rc;
 }
@@ -413,7 +341,7 @@ static baton_code prove(struct judgement *j)
 /* Everything about a turn that does not depend on where and when the log took it. */
 static baton_code judge_turn(struct judgement *j)
 {
-    baton_code rc = prove(j);
+    baton_code rc = judge_proof(j);
     if (rc != BATON_OK ||
         (rc = turn_parse(j->receiver->fleet, j->value, j->value_len, &j->receipt->turn, &j->err)) !=
             BATON_OK ||
@@ -424,63 +352,47 @@ static baton_code judge_turn(struct judgement *j)
     return check_address(j);
 }
 
-static void take_record(struct judgement *j, const struct log_record *record)
+baton_code judge_headers(struct judgement *j, const struct log_record *record, size_t value_max,
+                         bool may_pass, struct headers *ret_headers)
 {
     j->key = record->key;
     j->key_len = record->key_len;
     j->value = record->value;
     j->value_len = record->value_len;
+    baton_code rc = check_size(j, value_max);
+    if (rc == BATON_OK) {
+        rc = headers_read(record, j->receiver->proof_required, may_pass, ret_headers, &j->err);
+    }
+    if (rc == BATON_OK) {
+        j->proofs = ret_headers->proofs;
+    }
+    return rc;
 }
 
 baton_code receipt_handoff(const struct receiver *receiver, const struct log_record *record,
                            struct receipt *ret_receipt)
 {
-    struct judgement j = begin(receiver, PROOF_turn, ret_receipt);
+    struct judgement j = judge_begin(receiver, PROOF_turn, ret_receipt);
     struct headers headers;
     baton_code rc;
-    take_record(&j, record);
-    if ((rc = check_size(&j, TURN_BYTES_MAX)) != BATON_OK ||
-        (rc = headers_read(record, receiver->proof_required, true, &headers, &j.err)) != BATON_OK) {
-        return finish(&j, rc);
-    }
-    j.proofs = headers.proofs;
-    if ((rc = judge_turn(&j)) != BATON_OK || (rc = check_partition(&j, record)) != BATON_OK ||
+    if ((rc = judge_headers(&j, record, TURN_BYTES_MAX, true, &headers)) != BATON_OK ||
+        (rc = judge_turn(&j)) != BATON_OK || (rc = judge_partition(&j, record)) != BATON_OK ||
         (rc = check_time(&j, record->at)) != BATON_OK) {
-        return finish(&j, rc);
+        return judge_finish(&j, rc);
     }
     ret_receipt->wait_claimed = headers.wait_claimed;
-    if (!keep_text(headers.traceparent, &ret_receipt->traceparent) ||
-        !keep_text(headers.history, &ret_receipt->history)) {
-        rc = no_memory(&j);
+    if (!judge_keep(headers.traceparent, &ret_receipt->traceparent) ||
+        !judge_keep(headers.history, &ret_receipt->history)) {
+        rc = judge_no_memory(&j);
     }
-    return finish(&j, rc);
-}
-
-baton_code receipt_control(const struct receiver *receiver, const struct log_record *record,
-                           struct receipt *ret_receipt)
-{
-    struct judgement j = begin(receiver, PROOF_control, ret_receipt);
-    struct headers headers;
-    baton_code rc;
-    take_record(&j, record);
-    if ((rc = check_size(&j, LIMIT_HANDOFF_RECORD)) != BATON_OK ||
-        (rc = headers_read(record, receiver->proof_required, false, &headers, &j.err)) !=
-            BATON_OK) {
-        return finish(&j, rc);
-    }
-    j.proofs = headers.proofs;
-    if ((rc = prove(&j)) != BATON_OK ||
-        (rc = control_parse(j.value, j.value_len, &ret_receipt->control, &j.err)) != BATON_OK) {
-        return finish(&j, rc);
-    }
-    return finish(&j, check_control(&j, record));
+    return judge_finish(&j, rc);
 }
 
 baton_code receipt_stored(const struct receiver *receiver, const char *turn_id, const void *bytes,
                           size_t len, const char *signature, char *const *passes, size_t n_passes,
                           struct receipt *ret_receipt)
 {
-    struct judgement j = begin(receiver, PROOF_turn, ret_receipt);
+    struct judgement j = judge_begin(receiver, PROOF_turn, ret_receipt);
     baton_code rc;
     j.key = turn_id;
     j.key_len = strlen(turn_id);
@@ -489,7 +401,7 @@ baton_code receipt_stored(const struct receiver *receiver, const char *turn_id, 
     if ((rc = check_size(&j, TURN_BYTES_MAX)) != BATON_OK ||
         (rc = proofs_read(signature, passes, n_passes, receiver->proof_required, &j.proofs,
                           &j.err)) != BATON_OK) {
-        return finish(&j, rc);
+        return judge_finish(&j, rc);
     }
-    return finish(&j, judge_turn(&j));
+    return judge_finish(&j, judge_turn(&j));
 }

@@ -15,19 +15,23 @@
 #include "baton/code.h"
 #include "common/log/log.h"
 #include "common/record/control.h"
+#include "common/record/outcome.h"
 #include "common/record/pass.h"
+#include "common/record/request.h"
 #include "common/record/trust.h"
 #include "common/record/turn.h"
 
 #include <stdbool.h>
 
-/* Who receives: a worker of a service. */
+/* Who receives: a worker of a service, or who reads what is said about runs (a coordinator, somebody who
+ * waits for an outcome). */
 struct receiver {
     const struct trust *trust; /* NULL only with proof: off and no trust folder */
     const char *fleet;
     bool proof_required;
-    const char *service;
-    int32_t partitions; /* of the service's topics */
+    const char
+        *service; /* NULL where none receives: requests and outcomes are addressed to nobody */
+    int32_t partitions; /* of the topics: a service's, or those of requests, outcomes and runs */
 };
 
 struct receipt {
@@ -36,13 +40,15 @@ struct receipt {
     bool proven;             /* proof verified, or proof: off */
     struct turn *turn;       /* handoff: present when code is ok */
     struct control *control; /* control record: present when code is ok */
+    struct request *request; /* request: present when code is ok */
+    struct outcome *outcome; /* outcome: present when code is ok */
     /* Borrowed from the receiver's trust; NULL with proof: off and an unknown key. */
     const struct trust_principal *signer;
-    struct key_id key_id; /* "" where unsigned */
-    char *signature;      /* value of baton-sig; NULL where unsigned */
-    struct pass passes[PASSES_MAX];
+    struct key_id key_id;           /* "" where unsigned */
+    char *signature;                /* value of baton-sig; NULL where unsigned */
+    struct pass passes[PASSES_MAX]; /* of a handoff; of an outcome as they came, not verified */
     size_t n_passes;
-    int attempt; /* of the last pass, or 1, 0, 0, 0 */
+    int attempt; /* handoff: of the last pass, or 1, 0, 0, 0 */
     int failures;
     int losses;
     int replays;
@@ -62,6 +68,24 @@ baton_code receipt_handoff(const struct receiver *receiver, const struct log_rec
  * the caller). The service's own key for renew and report.
  */
 baton_code receipt_control(const struct receiver *receiver, const struct log_record *record,
+                           struct receipt *ret_receipt);
+
+/*
+ * Judges a record of the topic of requests: proof, form, key, that a start's run id is the hash of its
+ * signer's name and key, that its signer may send this kind, partition, and that it was appended within 7
+ * days after it was signed. Whether the run is there and request_no is its next, is the caller's.
+ */
+baton_code receipt_request(const struct receiver *receiver, const struct log_record *record,
+                           struct receipt *ret_receipt);
+/*
+ * Judges a record of the topic of outcomes: proof, form, key, partition, and who speaks. A run's end, and
+ * an answer that names a run and no turn, are signed by who may coordinate and name OUTCOME_COORDINATOR;
+ * everything else by the service that it names, which must serve the turn's role if it tells of work on it
+ * (claimed, running, completed, a result). It is not addressed to anybody and has no time to keep. What it
+ * means for a turn or run (content, attempt, whether its service is at the end of the chain, passes) is
+ * the caller's. A service's answer counts for control records only, whatever id it answers.
+ */
+baton_code receipt_outcome(const struct receiver *receiver, const struct log_record *record,
                            struct receipt *ret_receipt);
 
 /*

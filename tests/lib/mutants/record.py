@@ -1,10 +1,11 @@
 """Faults in what a record must be before it may change anything: proofs, ids, keys, rights, passes, receipts, and what
 is shown and kept secret (rows X and "Mutants to be killed" of RECORD section 6, RULES S14). Called by table.py.
 
-Not here, since nothing of it is built: requests (X26), runs and their epochs, hooks, channels, tasks, the gates of
-attended work, outcomes as the coordinator takes them (X24, X25 but for who waits for one).
+Not here, since nothing of it is built: requests as a run takes them (X26), runs and their epochs, hooks, channels, tasks, the gates of
+attended work, outcomes as the coordinator takes them (X24, X25 but for what their receipt says).
 """
 RECEIPT, TRUST, KEYS, TURN = "unit/test_receipt", "unit/test_trust", "unit/test_keys", "unit/test_turn"
+RUNS = "unit/test_receipt_run"
 FORGED, TAMPERED, OPERATORS = "fleet/test_30_forged.py", "fleet/test_35_tampered.py", "fleet/test_40_operators.py"
 LIFE = "unit/test_worker_3_life"
 
@@ -175,8 +176,8 @@ ROWS = (
      "            return BATON_OK;\n        }\n        reject(w, event, receipt->code, receipt->note);",
      f"{FORGED} test_x17_a_forged_record_about_a_running_turn"),
     ("stored_turn_not_verified", "X19", "common/record/receipt.c",
-     "    return finish(&j, judge_turn(&j));\n", "    struct receiver unseen = *receiver;\n    unseen.proof_required = false;\n"
-     "    j.receiver = &unseen;\n    return finish(&j, judge_turn(&j));\n",
+     "    return judge_finish(&j, judge_turn(&j));\n", "    struct receiver unseen = *receiver;\n    unseen.proof_required = false;\n"
+     "    j.receiver = &unseen;\n    return judge_finish(&j, judge_turn(&j));\n",
      f"{RECEIPT} x19_stored_turns_are_judged_again"),
     ("start_without_a_look", "X19", "worker/claim.c",
      "baton_code code = verify_stored(w, &record, column_role, &receipt, &note);\n    if (code == BATON_OK) {",
@@ -196,22 +197,38 @@ ROWS = (
      "CREATE UNIQUE INDEX attempt_live", "CREATE INDEX attempt_live",
      f"{TAMPERED} test_r12_a_second_live_attempt_cannot_be_inserted"),
     # ---- operators, holders, who waits ----
-    ("a_service_cancels", "X21", "common/record/receipt.c",
+    ("a_service_cancels", "X21", "common/record/receipt_control.c",
      "        return trust_principal_kind(who) != PRINCIPAL_service &&\n               (trust_may_operate_any(who) || trust_may_create_any(who));",
      "        return true;",
      f"{RECEIPT} x21_who_may_cancel"),
-    ("any_origin_cancels", "X21", "common/record/receipt.c",
+    ("any_origin_cancels", "X21", "common/record/receipt_control.c",
      "           (strcmp(trust_principal_name(who), origin) == 0 || trust_may_operate(who, born) ||", "           (true || trust_may_operate(who, born) ||",
      f"{RECEIPT} x21_who_may_cancel_this_turn"),
-    ("operator_of_another_service", "X21", "common/record/receipt.c",
+    ("operator_of_another_service", "X21", "common/record/receipt_control.c",
      "return trust_may_operate(who, here);", "return trust_may_operate_any(who);",
      f"{RECEIPT} x21_who_may_replay_and_pause"),
-    ("another_service_reports", "X23", "common/record/receipt.c",
+    ("another_service_reports", "X23", "common/record/receipt_control.c",
      "               strcmp(trust_principal_name(who), here) == 0;", "               true;",
      f"{RECEIPT} x23_only_the_service_itself_reports"),
-    ("outcome_by_its_topic", "X24", "topics/outcomes.c",
-     "        strcmp(trust_principal_name(trust_key_owner(key)), outcome->service.s) != 0) {", "        false) {",
+    ("outcome_by_its_topic", "X24", "common/record/receipt_run.c",
+     "if (trust_principal_kind(who) != PRINCIPAL_service || strcmp(name, o->service.s) != 0) {", "if (false) {",
      "unit/test_publish test_x24_a_forged_outcome_is_passed_over"),
+    ("result_of_a_role_not_served", "X24", "common/record/receipt_run.c",
+     "if (o->has_role && tells_work(o) && !trust_may_serve(who, o->role)) {",
+     "if (o->has_role && tells_work(o) && false) {",
+     f"{RUNS} x24_work_is_told_by_who_serves_the_role"),
+    ("anybody_ends_runs", "P-70", "common/record/receipt_run.c",
+     "        if (!trust_may_coordinate(who) || strcmp(", "        if (strcmp(",
+     f"{RUNS} p70_a_run_by_the_word_of_who_coordinates"),
+    ("start_of_anothers_run", "X26, P-45", "common/record/receipt_run.c",
+     "        if (request->kind == REQUEST_start &&", "        if (false &&",
+     f"{RUNS} p45_a_start_is_its_signers"),
+    ("request_right_ignored", "X26", "common/record/receipt_run.c",
+     "if (!trust_may_request(j->receipt->signer, kind)) {", "if (false) {",
+     f"{RUNS} x26_who_may_ask_for_what"),
+    ("request_never_expires", "X26", "common/record/receipt_run.c",
+     "if (record->at.v > request->at.v + REQUEST_LIFE_MAX_MS) {", "if (false) {",
+     f"{RUNS} x26_a_request_sent_again_later"),
     # ---- what is shown, and what is secret ----
     ("core_with_a_key", "X31", "common/record/signer.c",
      "(void)setrlimit(RLIMIT_CORE, &none);", "(void)none;",

@@ -273,13 +273,15 @@ static void memory_of_requests(void **state)
 struct intake {
     struct receiver receiver;
     struct post post;
+    baton_code (*judge)(const struct receiver *receiver, const struct log_record *record,
+                        struct receipt *ret_receipt);
 };
 
 static baton_code run_intake(void *arg)
 {
     const struct intake *in = arg;
     struct receipt receipt;
-    baton_code rc = receipt_handoff(&in->receiver, &in->post.record, &receipt);
+    baton_code rc = in->judge(&in->receiver, &in->post.record, &receipt);
     receipt_done(&receipt);
     return rc;
 }
@@ -293,9 +295,11 @@ static void memory_of_receipts(void **state)
     struct trust *trust = load_trust(&box);
     struct signer *coordinator = load_signer(&box, "coordinator");
     struct signer *claude = load_signer(&box, "claude");
+    struct signer *alice = load_signer(&box, "alice");
     struct turn_draft draft = example_draft();
     struct turn *turn = make_turn(&draft);
     in.receiver = receiver_of(trust, "codex-review");
+    in.judge = receipt_handoff;
     post_value(&in.post, turn->id.s, turn->bytes, turn->len);
     post_sign(&in.post, coordinator, FLEET, PROOF_turn);
     post_pass(&in.post, claude, "1 2 claude codex-review 1 0 0 auth 2026-11-29T14:20:44.020Z");
@@ -303,9 +307,31 @@ static void memory_of_receipts(void **state)
     post_header(&in.post, "baton-attempts", "[]");
     each_allocation(run_intake, &in);
     post_done(&in.post);
+
+    char end[] =
+        "{\"version\":1,\"event\":\"run_ended\",\"run_id\":\"r-9\",\"service\":\"coordinator\","
+        "\"at\":\"2026-11-29T15:00:00.000Z\",\"result\":{}}";
+    post_value(&in.post, "r-9", end, strlen(end));
+    post_sign(&in.post, coordinator, FLEET, PROOF_outcome);
+    post_pass(&in.post, claude, "1 2 claude codex-review 1 0 0 auth 2026-11-29T14:20:44.020Z");
+    post_header(&in.post, "traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+    in.judge = receipt_outcome;
+    each_allocation(run_intake, &in);
+    post_done(&in.post);
+
+    char touch[] =
+        "{\"version\":1,\"kind\":\"touch\",\"id\":\"q\",\"run_id\":\"r-9\",\"request_no\":1,"
+        "\"at\":\"2026-11-29T14:20:43.120Z\",\"body\":{}}";
+    post_value(&in.post, "r-9", touch, strlen(touch));
+    post_sign(&in.post, alice, FLEET, PROOF_request);
+    post_header(&in.post, "traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+    in.judge = receipt_request;
+    each_allocation(run_intake, &in);
+    post_done(&in.post);
     turn_free(turn);
     signer_free(coordinator);
     signer_free(claude);
+    signer_free(alice);
     trust_free(trust);
     box_close(&box);
 }
