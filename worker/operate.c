@@ -284,6 +284,7 @@ static void on_clear(struct worker *w, const struct engine_event *event)
     }
     if (known) {
         rest_clear(w, control->profile.s);
+        engine_again(w->engine); /* the notes tell it at once */
     }
     operate_answer(w, control, NULL, known ? BATON_OK : BATON_E_invalid_request);
 }

@@ -95,6 +95,28 @@ def test_r33_a_clear_reaches_a_worker_that_starts_later(fresh):
     assert profile_of(host, "t-2") == "team"
 
 
+def test_r33_a_clear_reaches_every_worker(fresh):
+    """R-33: each worker learns of a refusal by itself; one clear reaches all of them, and each shows its own."""
+    host = pair(fresh)
+    keys(host, team=REFUSED, backup={})
+    workers = [ready(host.worker("claude", name)) for name in ("w1", "w2")]
+    host.shared(*workers)
+    numbers = iter(range(1000))
+
+    def both():
+        host.ends(host.published("claude", "owner", f"t-{next(numbers)}"), "completed")
+        return all(worker.events("profile.refused") for worker in workers)
+
+    wait_until(both, 60, "both to have been refused")
+    wait_until(lambda: sorted(one["worker"] for one in resting(host, ["team"])["team"]) == ["w1", "w2"], 40, "both to be shown")
+    keys(host, team={}, backup={})
+    assert host.run("services", "clear", "claude", "--json").ok().one["status"] == "cleared"
+    resting(host, [])
+    for number in range(6):
+        assert profile_of(host, f"after-{number}") == "team"
+    assert all(len(worker.events("profile.cleared")) == 1 for worker in workers)
+
+
 def test_r33_a_probe_that_succeeds_clears(fresh):
     """R-33: doctor --probe: one that is refused again stays so; one that works is taken again, and the finding says so."""
     host = pair(fresh, ("team", "spare", "backup"))

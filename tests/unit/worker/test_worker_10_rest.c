@@ -172,6 +172,8 @@ static void test_r33_the_next_owner_takes_it_over(void **state)
     (void)state;
     make(&before, "retry.rest=10m");
     ends(&before, "one", FAILURE_auth, 0);
+    ends(&before, "two", FAILURE_auth, 0);
+    rest_clear(&before.w, "two");
     ends(&before, "two", FAILURE_quota, 0);
     const struct rest_profile one = told(&before, 0);
     const struct rest_profile two = told(&before, 1);
