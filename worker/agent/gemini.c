@@ -93,6 +93,20 @@ static void take_message(struct agent_reading *reading, struct loose event, stru
     loose_text(content, AGENT_TEXT_MAX, said);
 }
 
+/* Its output tokens are those of the answer. What it thought is charged as output, too, and stands in no
+ * number but that of all. */
+static void take_output(struct loose stats, int64_t *output)
+{
+    int64_t all = -1;
+    int64_t prompt = -1;
+    agent_take_number(loose_member(stats, "output_tokens"), 1, output);
+    agent_take_number(loose_member(stats, "total_tokens"), 1, &all);
+    agent_take_number(loose_member(stats, "input_tokens"), 1, &prompt);
+    if (*output >= 0 && prompt >= 0 && all - prompt > *output) {
+        *output = all - prompt;
+    }
+}
+
 static void take_result(struct agent_reading *reading, struct loose event)
 {
     struct loose stats = loose_member(event, "stats");
@@ -104,7 +118,7 @@ static void take_result(struct agent_reading *reading, struct loose event)
     reading->failed = !loose_is(loose_member(event, "status"), "success");
     agent_take_number(loose_member(stats, "input"), 1, &reading->usage.input_tokens);
     agent_take_number(loose_member(stats, "cached"), 1, &reading->usage.cached_tokens);
-    agent_take_number(loose_member(stats, "output_tokens"), 1, &reading->usage.output_tokens);
+    take_output(stats, &reading->usage.output_tokens);
     agent_take_number(loose_member(stats, "duration_ms"), 1, &reading->usage.duration_ms);
     if (loose_next(models, &at, &model, &numbers)) {
         agent_take_name(model, reading->usage.model); /* "auto" before it had chosen */

@@ -160,11 +160,17 @@ static void check_usage(const char *program, const char *const *members)
 
 static void test_what_it_took_is_read(void **state)
 {
-    static const char *const claude[] = {"\"agent\":\"claude\"",    "\"verdict_from\":\"schema\"",
-                                         "\"input_tokens\":10",     "\"cached_tokens\":3",
-                                         "\"output_tokens\":9",     "\"cost_micros\":289",
-                                         "\"model\":\"claude-opus", "\"duration_ms\":",
-                                         "\"session\":\"01234567-", NULL};
+    static const char *const claude[] = {"\"agent\":\"claude\"",
+                                         "\"verdict_from\":\"schema\"",
+                                         "\"input_tokens\":10",
+                                         "\"cached_tokens\":3",
+                                         "\"output_tokens\":9",
+                                         "\"cost_micros\":289",
+                                         "\"cost_from\":\"program\"",
+                                         "\"model\":\"claude-opus",
+                                         "\"duration_ms\":",
+                                         "\"session\":\"01234567-",
+                                         NULL};
     static const char *const codex[] = {"\"agent\":\"codex\"",
                                         "\"verdict_from\":\"schema\"",
                                         "\"input_tokens\":7",
@@ -179,6 +185,35 @@ static void test_what_it_took_is_read(void **state)
     check_usage("claude", claude);
     check_usage("codex", codex);
     check_usage("gemini", gemini);
+}
+
+/* What gemini thought is output that it tells in no number of its own. */
+static void test_thoughts_are_output(void **state)
+{
+    static const struct {
+        const char *stats;
+        const char *told;
+    } rows[] = {
+        {"\"total_tokens\":109,\"input_tokens\":5,\"output_tokens\":4,\"input\":3,\"cached\":2",
+         "\"input_tokens\":3,\"cached_tokens\":2,\"output_tokens\":104"},
+        {"\"total_tokens\":9,\"input_tokens\":5,\"output_tokens\":4,\"input\":5",
+         "\"output_tokens\":4"},
+        {"\"total_tokens\":5,\"input_tokens\":5,\"output_tokens\":4", "\"output_tokens\":4"},
+        {"\"total_tokens\":99,\"output_tokens\":4", "\"output_tokens\":4"},
+        {"\"output_tokens\":4", "\"output_tokens\":4"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char line[256];
+        struct read read;
+        snprintf(line, sizeof(line),
+                 "{\"type\":\"result\",\"status\":\"success\",\"stats\":{%s}}\n", rows[i].stats);
+        read_bytes(&read, "gemini", line, strlen(line), &(struct agent_end){.value = 0});
+        if (strstr(read.usage, rows[i].told) == NULL) {
+            fail_msg("%s: %s is not in %s", rows[i].stats, rows[i].told, read.usage);
+        }
+        read_done(&read);
+    }
 }
 
 /* ---- ends that were not recorded ---- */
@@ -465,6 +500,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_recorded_end_has_its_class),
         cmocka_unit_test(test_what_it_took_is_read),
+        cmocka_unit_test(test_thoughts_are_output),
         cmocka_unit_test(test_what_is_not_known_is_not_guessed),
         cmocka_unit_test(test_x34_two_results_are_none),
         cmocka_unit_test(test_bounds_of_its_own),
