@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define IDLE_MS 60000
-#define SOON_MS 2000
+#define SOON_MS 10000
 #define SPIN_MS 20 /* between two ticks that had nothing to do but something due */
 
 static void done(struct worker *w)

@@ -103,7 +103,7 @@ struct engine {
     bool renew;             /* a new producer is needed before anything is restored */
     bool stopping;          /* the first input is not read any more */
     atomic_llong polled_at; /* monotonic ms of the last poll of the member */
-    bool joined;            /* the group has answered once, if only with no partition */
+    bool joined;            /* the group says what is ours now, if only that nothing is */
     size_t capacity;
     size_t given;       /* records of the first input in this round */
     int32_t next_part;  /* fairness: where the round begins */

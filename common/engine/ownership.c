@@ -76,6 +76,7 @@ baton_code ownership_poll(struct engine *engine, struct engine_event *ret_event,
     case LOG_EVENT_revoked:
     case LOG_EVENT_lost:
         FAULT_POINT(revoke);
+        engine->joined = false; /* what is ours is not known again before the next answer */
         all_gone(engine, event.kind == LOG_EVENT_lost, ret_event);
         diag_line(DIAG_info, "engine.moved", D_TEXT("group", engine->spec.group),
                   D_BOOL("lost", ret_event->lost),

@@ -133,7 +133,7 @@ def test_x27_the_printed_rights_are_enough(seen):
     seen.run("carol", "services", "resume", "beta", "--json").ok()
     workers[0].stop()
     workers[0] = seen.worker("alpha")  # a start trims what was taken in before
-    wait_until(lambda: any(low > 0 for low, _ in host.log.ends(host.topic("handoff")).values()), 20,
+    wait_until(lambda: any(low > 0 for low, _ in host.log.ends(host.topic("handoff")).values()), 60,
                lambda: f"records to be trimmed: {host.log.ends(host.topic('handoff'))}\n{workers[0].log[-3000:]}")
     for worker in workers:
         assert worker.alive and "has not the right" not in worker.log and "authorization" not in worker.log.lower(), worker.log

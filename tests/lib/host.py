@@ -80,6 +80,8 @@ class Done:
         return self.one.get("code")
 
     def ok(self):
+        if self.status == 8 and ('"service_unavailable"' in self.out or '"timed_out"' in self.out):
+            raise WaitedInVain(f"the log did not answer in time: {self}")
         assert self.status == 0, f"status 0 expected: {self}"
         return self
 
@@ -452,7 +454,8 @@ class Host:
         finally:
             for pid in self.processes():
                 os.kill(pid, signal.SIGKILL)
-        assert not stuck, f"did not stop within 10 s: {stuck}\n{self.all_logs()}"
+        if stuck:
+            raise WaitedInVain(f"did not stop within 10 s: {stuck}\n{self.all_logs()}")
 
     def describe(self):
         names = []

@@ -242,6 +242,30 @@ static void test_drained_when_both_inputs_were_read_to_their_ends(void **state)
     driven_close(&d);
 }
 
+/* What was taken away is not done: who has nothing just now does not know whether anything waits. */
+static void test_not_drained_while_the_group_decides(void **state)
+{
+    struct rig *rig = *state;
+    struct driven a;
+    struct driven b;
+    driven_open(&a, rig, "w1");
+    driven_ready(&a);
+    for (int64_t end = mono_now().v + WAIT_MS; !engine_drained(a.engine) && mono_now().v < end;) {
+        (void)driven_step(&a, 5);
+    }
+    assert_true(engine_drained(a.engine));
+    driven_open(&b, rig, "w2");
+    enum engine_event_kind kind = ENGINE_none;
+    for (int64_t end = mono_now().v + WAIT_MS; kind != ENGINE_moved && mono_now().v < end;) {
+        (void)driven_step(&b, 0);
+        kind = driven_step(&a, 5);
+    }
+    assert_int_equal(kind, ENGINE_moved);
+    assert_false(engine_drained(a.engine));
+    driven_close(&b);
+    driven_close(&a);
+}
+
 /* An end that lies behind what was taken is committed alone after an idle second: lag is what
  * nobody took. */
 static void test_an_end_is_committed_when_idle(void **state)
@@ -369,6 +393,7 @@ int main(void)
         RIG_TEST(test_what_is_said_comes_first_unless_it_cannot_be_taken),
         RIG_TEST(test_stop_taking_leaves_what_nobody_took),
         RIG_TEST(test_drained_when_both_inputs_were_read_to_their_ends),
+        RIG_TEST(test_not_drained_while_the_group_decides),
         RIG_TEST(test_an_end_is_committed_when_idle),
         RIG_TEST(test_mail_and_wake_are_given),
         RIG_TEST(test_the_caller_may_ask_for_a_round),
