@@ -64,7 +64,7 @@ baton_code engine_open(const struct engine_spec *spec, struct engine **ret_engin
             .group = spec->group,
             .worker = spec->worker,
             .boot = spec->boot,
-            .inputs = {spec->inputs[0], spec->inputs[1]},
+            .inputs = {spec->inputs[0].topic, spec->inputs[1].topic},
             .outputs = (const char *const *)engine->written,
             .n_outputs = engine->n_written,
             .session_ms = spec->session_ms,
@@ -406,13 +406,15 @@ size_t engine_partitions(const struct engine *engine, int32_t *ret_partitions)
 }
 
 /*
- * Trims what was taken, unless the topic is another one than it was taken from: deleted and made
- * again by somebody. Then nothing in it was taken yet; it shows by its ends, which only rise.
+ * Trims what was taken, where the input is trimmed, unless the topic is another one than it was taken
+ * from: deleted and made again by somebody. Then nothing in it was taken yet; it shows by its ends, which
+ * only rise.
  */
 static baton_code trim(struct engine *engine, int32_t number, int input, struct baton_error *err)
 {
     struct feed *feed = &engine->parts[number].feeds[input];
-    const char *topic = engine->spec.inputs[input];
+    const char *topic = engine->spec.inputs[input].topic;
+    const bool trimmed = engine->spec.inputs[input].trimmed;
     int64_t low = 0;
     int64_t high = 0;
     baton_code rc = log_watermarks(engine->spec.log, topic, number, &low, &high, err);
@@ -420,10 +422,10 @@ static baton_code trim(struct engine *engine, int32_t number, int input, struct 
         return rc;
     }
     if (low >= feed->low && high >= feed->committed) {
-        if (feed->committed > low) {
+        if (trimmed && feed->committed > low) {
             rc = log_trim(engine->spec.log, topic, number, feed->committed, err);
         }
-        feed->low = rc == BATON_OK ? feed->committed : low;
+        feed->low = rc == BATON_OK && trimmed ? feed->committed : low;
         return rc;
     }
     if (engine->parts[number].in_batch) {
@@ -442,8 +444,8 @@ void engine_trim(struct engine *engine)
             baton_code rc = trim(engine, p, input, &err);
             if (rc != BATON_OK) {
                 diag_limited(&engine->limit, DIAG_warn, "engine.trim_failed",
-                             D_TEXT("topic", engine->spec.inputs[input]), D_INT("partition", p),
-                             D_CODE("code", rc), D_TEXT("error", err.text));
+                             D_TEXT("topic", engine->spec.inputs[input].topic),
+                             D_INT("partition", p), D_CODE("code", rc), D_TEXT("error", err.text));
                 return;
             }
         }

@@ -35,14 +35,27 @@ struct engine;
 
 enum { ENGINE_INPUT = 0, ENGINE_CONTROL_INPUT = 1 };
 
+/* What the records of an input are: as what they are judged before they are given. */
+enum engine_records { ENGINE_HANDOFFS, ENGINE_CONTROLS, ENGINE_REQUESTS, ENGINE_OUTCOMES };
+
+struct engine_input {
+    const char *topic;
+    enum engine_records records;
+    /* engine_trim deletes what was taken. Not where others read it, too (outcomes): it goes by age then,
+     * and may be given again from the beginning of what is there (after a restore in doubt, rule 5). */
+    bool trimmed;
+};
+
 struct engine_spec {
     struct log *log;
     const char *group;
     const char *worker;
     struct boot_id boot;
-    const char *inputs[LOG_INPUTS]; /* what is asked, what is controlled */
-    const char *state;              /* the state topic: turn log or run log */
-    const char *const *outputs;     /* every other topic that batches may name */
+    struct engine_input
+        inputs[LOG_INPUTS];     /* what is asked; what is heard before it (control records,
+                                               outcomes) */
+    const char *state;          /* the state topic: turn log or run log */
+    const char *const *outputs; /* every other topic that batches may name */
     size_t n_outputs;
     int64_t session_ms;
     int64_t heartbeat_ms;
@@ -80,7 +93,7 @@ struct engine_event {
     size_t n_moved;
     bool lost;                       /* moved: the session is over, others may run already */
     const struct log_record *record; /* control, record: the bytes as they came */
-    struct receipt *receipt; /* control, record: its judgement; record only of the right kind */
+    struct receipt *receipt; /* control, record: its judgement, as the records of its input */
 };
 
 /* Joins the group. Errors: those of log_member_open. */
@@ -178,8 +191,8 @@ size_t engine_blocked(const struct engine *engine, struct engine_target *ret_tar
 struct mono_ms engine_polled(const struct engine *engine);
 /* Every partition that is ours, and how many. */
 size_t engine_partitions(const struct engine *engine, int32_t *ret_partitions);
-/* Deletes what lies below the committed offsets of both inputs (once a minute; failures are
- * logged). */
+/* Deletes what lies below the committed offsets of inputs that are trimmed, and looks whether a topic was
+ * made again (once a minute; failures are logged). */
 void engine_trim(struct engine *engine);
 
 #endif

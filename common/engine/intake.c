@@ -4,7 +4,7 @@
  * A chunk of a partition is fetched when the one before it is wholly in committed batches, so that
  * a dropped batch only means giving the same records again. What is not fetched stays in the log.
  *
- * In: common/engine/engine.c  Out: common/record/receipt.c
+ * In: common/engine/engine.c  Out: common/record/receipt.h
  */
 #include "common/engine/internal.h"
 
@@ -18,11 +18,25 @@ static void judge(void *arg, size_t index)
     struct judging *judging = arg;
     struct receipt *receipt = &judging->feed->receipts[index];
     const struct log_record *record = &judging->feed->batch.records[index];
-    if (judging->input == ENGINE_INPUT) {
+    switch (judging->records) {
+    case ENGINE_HANDOFFS:
         (void)receipt_handoff(judging->receiver, record, receipt);
-    } else {
+        break;
+    case ENGINE_CONTROLS:
         (void)receipt_control(judging->receiver, record, receipt);
+        break;
+    case ENGINE_REQUESTS:
+        (void)receipt_request(judging->receiver, record, receipt);
+        break;
+    case ENGINE_OUTCOMES:
+        (void)receipt_outcome(judging->receiver, record, receipt);
+        break;
     }
+}
+
+static struct judging judging_of(const struct engine *engine, struct feed *feed, int input)
+{
+    return (struct judging){&engine->spec.receiver, feed, engine->spec.inputs[input].records};
 }
 
 static void drop_receipts(struct feed *feed, size_t from)
@@ -99,7 +113,7 @@ static baton_code fetch_feed(struct engine *engine, int32_t number, int input, s
                              struct baton_error *err)
 {
     struct feed *feed = &engine->parts[number].feeds[input];
-    struct judging judging = {&engine->spec.receiver, feed, input};
+    struct judging judging = judging_of(engine, feed, input);
     baton_code rc = read_feed(engine, number, input, max, err);
     if (rc == BATON_OK) {
         verify_run(engine->verify, feed->batch.count, judge, &judging);
@@ -175,7 +189,7 @@ bool intake_ahead(struct engine *engine, struct judging *ret_judging)
         if (read_feed(engine, number, ENGINE_INPUT, max, NULL) != BATON_OK) {
             return false;
         }
-        *ret_judging = (struct judging){&engine->spec.receiver, feed, ENGINE_INPUT};
+        *ret_judging = judging_of(engine, feed, ENGINE_INPUT);
         return feed->batch.count > 0 &&
                verify_begin(engine->verify, feed->batch.count, judge, ret_judging);
     }
@@ -248,7 +262,7 @@ void intake_committed(struct engine *engine)
 
 static void judge_again(struct engine *engine, struct feed *feed, int input, size_t from, size_t to)
 {
-    struct judging judging = {&engine->spec.receiver, feed, input};
+    struct judging judging = judging_of(engine, feed, input);
     for (size_t i = from; i < to; i++) {
         receipt_done(&feed->receipts[i]);
         memset(&feed->receipts[i], 0, sizeof(feed->receipts[i]));

@@ -144,7 +144,7 @@ void part_clear(struct part *part);
 struct judging {
     const struct receiver *receiver;
     struct feed *feed;
-    int input;
+    enum engine_records records;
 };
 
 /* intake.c: what the inputs hold */

@@ -206,8 +206,8 @@ static baton_code learn_offsets(struct engine *engine, struct baton_error *err)
         for (int input = 0; rc == BATON_OK && input < LOG_INPUTS; input++) {
             int64_t low = 0;
             int64_t high = 0;
-            rc = log_watermarks(engine->spec.log, engine->spec.inputs[input], numbers[i], &low,
-                                &high, err);
+            rc = log_watermarks(engine->spec.log, engine->spec.inputs[input].topic, numbers[i],
+                                &low, &high, err);
             /* Where the group has no offset, the low watermark stands for it and is sent. Never
              * below what is there: trimmed records are gone. Nor behind the end: that offset is of
              * a topic that was made again since, and what was taken from it is known. */
@@ -215,7 +215,7 @@ static baton_code learn_offsets(struct engine *engine, struct baton_error *err)
             at = at < low || engine->reread[numbers[i]] ? low : at;
             if (rc == BATON_OK && at > high) {
                 diag_line(DIAG_warn, "engine.topic_begins_anew",
-                          D_TEXT("topic", engine->spec.inputs[input]),
+                          D_TEXT("topic", engine->spec.inputs[input].topic),
                           D_INT("partition", numbers[i]), D_INT("offset", at), D_INT("end", high));
                 at = low;
             }

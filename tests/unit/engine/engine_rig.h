@@ -314,19 +314,20 @@ struct driven {
 static struct engine_spec driven_spec(struct rig *rig, const char *worker, struct mailbox *mail)
 {
     static const char *const outputs[] = {"out"};
-    return (struct engine_spec){.log = rig->log,
-                                .group = GROUP,
-                                .worker = worker,
-                                .boot = boot_id_new(),
-                                .inputs = {"in", "ctl"},
-                                .state = "state",
-                                .outputs = outputs,
-                                .n_outputs = 1,
-                                .session_ms = 3000,
-                                .heartbeat_ms = 50,
-                                .receiver = {NULL, "prod", false, "lint", PARTS},
-                                .mail = mail,
-                                .wake_fd = -1};
+    return (struct engine_spec){
+        .log = rig->log,
+        .group = GROUP,
+        .worker = worker,
+        .boot = boot_id_new(),
+        .inputs = {{"in", ENGINE_HANDOFFS, true}, {"ctl", ENGINE_CONTROLS, true}},
+        .state = "state",
+        .outputs = outputs,
+        .n_outputs = 1,
+        .session_ms = 3000,
+        .heartbeat_ms = 50,
+        .receiver = {NULL, "prod", false, "lint", PARTS},
+        .mail = mail,
+        .wake_fd = -1};
 }
 
 static void driven_init(struct driven *d, struct rig *rig)
