@@ -222,6 +222,10 @@ static baton_code first_time(struct worker *w, const struct engine_event *event,
         return rc;
     }
     baton_code code = may_run(w, receipt->turn, &note);
+    if (code == BATON_OK && took_all_before(w, receipt)) {
+        code = BATON_E_cost_exhausted;
+        note = "the services before this one have spent what the turn may cost here";
+    }
     const bool later = receipt->turn->not_before.v > log_date(w->log).v;
     if (!cancelled && code == BATON_OK && !later) {
         step = begin_next(w, &record, true, &class, &pass);

@@ -13,6 +13,19 @@ int64_t took_cost_left(const struct worker *w, const struct turn_record *record)
     return left > 0 ? left : w->config->budget.max_cost_micros;
 }
 
+bool took_all_before(const struct worker *w, const struct receipt *receipt)
+{
+    const int64_t max = w->config->budget.max_cost_micros;
+    int replays = 0; /* until it was spent */
+    for (size_t i = 0; max > 0 && i < receipt->n_passes; i++) {
+        if (receipt->passes[i].cost_micros >= max) { /* costs never fall */
+            return receipt->replays <= replays;
+        }
+        replays = receipt->passes[i].replays;
+    }
+    return false;
+}
+
 const char *took_session(const struct worker *w, const struct turn_record *record,
                          struct usage *ret_usage)
 {

@@ -11,6 +11,7 @@ import pytest
 
 import agents
 import proof
+from modelserver import ModelServer
 
 ROLES = {"reviewer": {"chain": ["claude", "claude-2"]}}
 RETRY = {"first": "10ms", "factor": 1, "max": "20ms", "jitter": 0, "each_service": 3, "max_wait": "15m"}
@@ -112,6 +113,38 @@ def test_costs_go_on_over_services_that_cost_nothing(fresh):
     assert shown["usage"]["cost_micros"] == 2 * TRY and [one["usage"].get("cost_micros") for one in shown["attempts"]] == [0, TRY, 0, TRY]
 
 
+def test_a_turn_that_comes_with_its_budget_spent(fresh):
+    """A service that ignores the bound, or has another one, passes on a turn that has cost too much: no try more is made, but for an operator."""
+    host = two(fresh)
+    spent, asked = host.turn(service="claude", task="t-spent"), host.turn(service="claude", task="t-asked")
+
+    def handed_on(members, replays):
+        record = host.handoff(members, service="claude-2")
+        hop = proof.pass_header(host.key("claude"), host.fleet, members["turn_id"], record.value, 2, "claude-2", "claude", replays=replays, costs=1000)
+        record.headers.append(("baton-pass", hop.encode()))
+        return record
+
+    host.log.append(handed_on(spent, 0))
+    host.log.append(handed_on(asked, 1))
+    host.worker("claude-2")
+    assert host.ends(asked["turn_id"], "completed")["verdict"] == "approve"
+    shown = host.ends(spent["turn_id"], "parked")
+    assert (shown["code"], shown["role"]) == ("cost_exhausted", "reviewer") and host.letter("cost_exhausted")["turn_id"] == spent["turn_id"]
+    assert [call["task"] for call in host.calls()] == ["t-asked"]
+    host.replay(spent["turn_id"]).ok()
+    assert host.ends(spent["turn_id"], "completed")["role"] == "reviewer"
+
+
+def test_costs_go_on_where_nothing_is_proven(fresh):
+    """proof: off: passes tell costs there, too, unsigned as all of them."""
+    host = two(fresh, proof="off")
+    host.plan(default=[{"fixture": "prose"}])
+    turn = host.published("claude", "reviewer", "t-1")
+    host.drain("claude")
+    host.drain("claude-2")
+    assert host.show(turn)["code"] == "cost_exhausted" and told(host, turn) == [1000, 1000 - TRY]
+
+
 # ---- costs that nobody tells ----
 
 def test_prices_make_costs_of_tokens_and_bind_them(fresh):
@@ -199,3 +232,29 @@ def test_init_says_what_prices_are_for(fresh, tmp_path):
 
     assert check(text).status == 2, "a price is that of a model"
     assert check(text.replace("model: default", "model: gpt-5.1-codex")).status == 0
+
+
+@pytest.mark.long
+@pytest.mark.agents
+@pytest.mark.drivers("local")
+@pytest.mark.skipif(not agents.folder(), reason="the agent programs are not installed: tests/run --agents")
+def test_real_agents_spend_one_budget(fresh):
+    """The real programs, whose answers have no verdict: what each took by its tokens or its own word, all of it in one budget."""
+    programs, server = ("codex", "gemini", "claude"), ModelServer()
+    services = {name: agents.real(fresh, server, name, "prose", deadline="100s") for name in programs}
+    for name in ("codex", "gemini"):
+        services[name]["executor"]["prices"] = PRICES
+    services["codex"]["executor"]["model"] = "gpt-5.1-codex"
+    host = fresh.configure(services, roles={"reviewer": {"chain": list(programs)}}, budget={"max_cost": 0.001}, on_failure={"no_verdict": ["delegate", "retry", "park"]})
+    turn = host.published("codex", "reviewer", "t-1")
+    for name in programs:
+        host.drain(name, seconds=110)
+    server.close()
+    shown = host.show(turn)
+    took = [(one["service"], one["class"], one["usage"]["cost_from"]) for one in shown["attempts"]]
+    assert took == [("codex", "no_verdict", "prices"), ("gemini", "no_verdict", "prices"), ("claude", "no_verdict", "program")], shown
+    for one in shown["attempts"][:2]:
+        tokens = one["usage"]
+        assert tokens["cost_micros"] == tokens["input_tokens"] * 10 + tokens["cached_tokens"] + tokens["output_tokens"] * 50 > 0, tokens
+    assert shown["usage"]["cost_micros"] == sum(one["usage"]["cost_micros"] for one in shown["attempts"])
+    assert (shown["state"], shown["code"]) == ("parked", "cost_exhausted"), shown
