@@ -247,7 +247,7 @@ static void test_stop_is_heeded(void **state)
     wait_inside(&work, 1);
     executor_stop(f.pool, &f.job.turn, 1, EXECUTOR_STOP_stop);
     expect_ok(fixture_next(&f, EXECUTOR_EVENT_end), VERDICT_approve, "{\"verdict\":\"approve\"}");
-    f.job.deadline_ms = 50;
+    f.job.deadline_ms = 1000;
     expect_failure(fixture_run(&f), FAILURE_timeout, "deadline");
     assert_int_equal(atomic_load(&work.stops_seen), 2);
     fixture_done(&f);
@@ -280,7 +280,7 @@ static void test_E06_callback_that_does_not_return_frees_its_slot(void **state)
     struct fixture f;
     struct work work;
     open_callback(&f, &work, wait_for_release, 1);
-    f.job.deadline_ms = 50;
+    f.job.deadline_ms = 1000; /* the thread begins before that, or it would be withdrawn */
     for (int attempt = 1; attempt <= 9; attempt++) { /* one, and eight that stand in */
         f.job.attempt = attempt;
         expect_failure(fixture_run(&f), FAILURE_timeout, "deadline");
