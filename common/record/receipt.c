@@ -85,6 +85,21 @@ static baton_code check_keys(struct judgement *j)
     return BATON_OK;
 }
 
+/* Each hop is signed over the turn. */
+static baton_code check_hops(struct judgement *j, const struct digest *digest)
+{
+    for (size_t i = 0; j->receiver->proof_required && i < j->proofs.n_passes; i++) {
+        const struct pass_parts *parts = &j->proofs.parts[i];
+        if (!trust_key_verify(j->pass_keys[i], j->receiver->fleet, PROOF_pass, j->key, j->key_len,
+                              parts->statement, digest, parts->signature_hex)) {
+            return baton_fail(&j->err, BATON_E_bad_signature,
+                              "the signature of pass %zu by key %s does not verify", i + 1,
+                              parts->key_id.s);
+        }
+    }
+    return BATON_OK;
+}
+
 static baton_code check_signatures(struct judgement *j)
 {
     if (j->receiver->proof_required) {
@@ -96,14 +111,9 @@ static baton_code check_signatures(struct judgement *j)
                               "the signature by key %s does not verify as a %s of fleet %s",
                               j->proofs.key_id.s, proof_class_word(j->class), fleet);
         }
-        for (size_t i = 0; i < j->proofs.n_passes; i++) {
-            const struct pass_parts *parts = &j->proofs.parts[i];
-            if (!trust_key_verify(j->pass_keys[i], fleet, PROOF_pass, j->key, j->key_len,
-                                  parts->statement, &digest, parts->signature_hex)) {
-                return baton_fail(&j->err, BATON_E_bad_signature,
-                                  "the signature of pass %zu by key %s does not verify", i + 1,
-                                  parts->key_id.s);
-            }
+        baton_code rc = check_hops(j, &digest);
+        if (rc != BATON_OK) {
+            return rc;
         }
     }
     j->receipt->proven = true;
@@ -163,7 +173,7 @@ static baton_code read_chain(struct judgement *j)
                               (long long)pass->cost_micros, (long long)cost);
         }
         cost = pass->cost_micros;
-        bool again = strcmp(pass->to.s, r->turn->service.s) == 0;
+        bool again = strcmp(pass->to.s, j->born) == 0;
         for (size_t k = 0; k < i; k++) {
             again = again || strcmp(pass->to.s, r->passes[k].to.s) == 0;
         }
@@ -202,6 +212,27 @@ static baton_code check_identity(struct judgement *j)
     return BATON_OK;
 }
 
+/* Each hop is signed by its `from`, which may pass this role to its `to`. */
+static baton_code check_grants(struct judgement *j)
+{
+    const struct receipt *r = j->receipt;
+    for (size_t i = 0; j->receiver->proof_required && i < r->n_passes; i++) {
+        const struct pass *pass = &r->passes[i];
+        const struct trust_principal *who = trust_key_owner(j->pass_keys[i]);
+        if (strcmp(trust_principal_name(who), pass->from.s) != 0) {
+            return baton_fail(&j->err, BATON_E_not_permitted,
+                              "pass %zu is made in the name of %s, and is signed by %s", i + 1,
+                              pass->from.s, trust_principal_name(who));
+        }
+        if (!trust_may_pass(who, pass->to.s, j->role)) {
+            return baton_fail(&j->err, BATON_E_not_permitted,
+                              "%s may not pass turns of role %s to %s", pass->from.s,
+                              role_word(j->role), pass->to.s);
+        }
+    }
+    return BATON_OK;
+}
+
 static baton_code check_rights(struct judgement *j)
 {
     const struct receipt *r = j->receipt;
@@ -213,27 +244,13 @@ static baton_code check_rights(struct judgement *j)
                           "%s may not create turns of role %s at service %s", r->turn->origin.s,
                           role_word(r->turn->role), r->turn->service.s);
     }
-    for (size_t i = 0; i < r->n_passes; i++) {
-        const struct pass *pass = &r->passes[i];
-        const struct trust_principal *who = trust_key_owner(j->pass_keys[i]);
-        if (strcmp(trust_principal_name(who), pass->from.s) != 0) {
-            return baton_fail(&j->err, BATON_E_not_permitted,
-                              "pass %zu is made in the name of %s, and is signed by %s", i + 1,
-                              pass->from.s, trust_principal_name(who));
-        }
-        if (!trust_may_pass(who, pass->to.s, r->turn->role)) {
-            return baton_fail(&j->err, BATON_E_not_permitted,
-                              "%s may not pass turns of role %s to %s", pass->from.s,
-                              role_word(r->turn->role), pass->to.s);
-        }
-    }
-    return BATON_OK;
+    return check_grants(j);
 }
 
 static baton_code check_address(struct judgement *j)
 {
     const struct receipt *r = j->receipt;
-    const char *at = r->turn->service.s;
+    const char *at = j->born;
     for (size_t i = 0; i < r->n_passes; i++) {
         if (strcmp(r->passes[i].from.s, at) != 0) {
             return baton_fail(&j->err, BATON_E_wrong_service,
@@ -242,9 +259,9 @@ static baton_code check_address(struct judgement *j)
         }
         at = r->passes[i].to.s;
     }
-    if (strcmp(at, j->receiver->service) != 0) {
+    if (strcmp(at, j->end) != 0) {
         return baton_fail(&j->err, BATON_E_wrong_service,
-                          "the turn is addressed to %s, and this is %s", at, j->receiver->service);
+                          "the turn is addressed to %s, and this is %s", at, j->end);
     }
     return BATON_OK;
 }
@@ -342,10 +359,14 @@ baton_code judge_proof(struct judgement *j)
 static baton_code judge_turn(struct judgement *j)
 {
     baton_code rc = judge_proof(j);
-    if (rc != BATON_OK ||
-        (rc = turn_parse(j->receiver->fleet, j->value, j->value_len, &j->receipt->turn, &j->err)) !=
-            BATON_OK ||
-        (rc = read_chain(j)) != BATON_OK || (rc = check_identity(j)) != BATON_OK ||
+    if (rc != BATON_OK || (rc = turn_parse(j->receiver->fleet, j->value, j->value_len,
+                                           &j->receipt->turn, &j->err)) != BATON_OK) {
+        return rc;
+    }
+    j->born = j->receipt->turn->service.s;
+    j->role = j->receipt->turn->role;
+    j->end = j->receiver->service;
+    if ((rc = read_chain(j)) != BATON_OK || (rc = check_identity(j)) != BATON_OK ||
         (rc = check_rights(j)) != BATON_OK) {
         return rc;
     }
@@ -404,4 +425,42 @@ baton_code receipt_stored(const struct receiver *receiver, const char *turn_id, 
         return judge_finish(&j, rc);
     }
     return judge_finish(&j, judge_turn(&j));
+}
+
+baton_code receipt_outcome_chain(const struct receiver *receiver, const struct receipt *receipt,
+                                 const struct receipt_turn *turn, struct pass *ret_last,
+                                 struct baton_error *err)
+{
+    struct receipt chain;
+    struct judgement j = judge_begin(receiver, PROOF_outcome, &chain);
+    char *texts[PASSES_MAX];
+    j.key = turn->id;
+    j.key_len = strlen(turn->id);
+    j.born = turn->born;
+    j.role = turn->role;
+    j.end = receipt->outcome->service.s;
+    for (size_t i = 0; i < receipt->n_passes; i++) {
+        texts[i] = receipt->passes[i].text;
+    }
+    baton_code rc = proofs_read(receipt->signature, texts, receipt->n_passes,
+                                receiver->proof_required, &j.proofs, &j.err);
+    if (rc == BATON_OK && (rc = check_keys(&j)) == BATON_OK &&
+        (rc = check_hops(&j, turn->digest)) == BATON_OK && (rc = read_chain(&j)) == BATON_OK &&
+        (rc = check_grants(&j)) == BATON_OK) {
+        rc = check_address(&j);
+    }
+    if (rc == BATON_OK) {
+        memset(ret_last, 0, sizeof(*ret_last));
+        ret_last->attempt = 1;
+        if (chain.n_passes > 0) {
+            *ret_last = chain.passes[chain.n_passes - 1];
+            ret_last->text = NULL;
+        }
+    } else {
+        /* Nobody but the service at the end of the chain speaks for the turn. */
+        rc = baton_fail(err, rc == BATON_E_wrong_service ? BATON_E_not_permitted : rc, "%s",
+                        j.err.text);
+    }
+    receipt_done(&chain);
+    return rc;
 }

@@ -82,11 +82,29 @@ baton_code receipt_request(const struct receiver *receiver, const struct log_rec
  * an answer that names a run and no turn, are signed by who may coordinate and name OUTCOME_COORDINATOR;
  * everything else by the service that it names, which must serve the turn's role if it tells of work on it
  * (claimed, running, completed, a result). It is not addressed to anybody and has no time to keep. What it
- * means for a turn or run (content, attempt, whether its service is at the end of the chain, passes) is
+ * means for a turn or run (content, attempt; receipt_outcome_chain: whether its service speaks for the turn) is
  * the caller's. A service's answer counts for control records only, whatever id it answers.
  */
 baton_code receipt_outcome(const struct receiver *receiver, const struct log_record *record,
                            struct receipt *ret_receipt);
+
+/* A turn as who made it knows it. */
+struct receipt_turn {
+    const char *id;
+    const char *born; /* its first service */
+    enum role role;
+    const struct digest *digest; /* SHA-256 of its value */
+};
+/*
+ * Does the service of an outcome that receipt_outcome let through speak for this turn: do the passes that
+ * came along lead from its first service to that one, each signed over the turn by its `from`, which may
+ * pass the role on? *ret_last is the last hop (attempt, counters, costs; text NULL), without one attempt
+ * 1 and zeros. not_permitted: the chain ends elsewhere, or a hop lacks its right; bad_signature,
+ * unknown_key, invalid_envelope, no_memory.
+ */
+baton_code receipt_outcome_chain(const struct receiver *receiver, const struct receipt *receipt,
+                                 const struct receipt_turn *turn, struct pass *ret_last,
+                                 struct baton_error *err);
 
 /*
  * Judges a turn that comes back from turn log or store, before an executor starts: the same checks

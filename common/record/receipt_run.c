@@ -130,7 +130,7 @@ static baton_code check_outcome(struct judgement *j, const struct log_record *re
     return rc == BATON_OK ? judge_partition(j, record) : rc;
 }
 
-/* The passes that travel along, as they came: what they are signed over is the turn. */
+/* The passes that travel along, as they came: what they are signed over is the turn (receipt_outcome_chain). */
 static baton_code keep_passes(struct judgement *j, const struct proofs *proofs)
 {
     struct receipt *r = j->receipt;

@@ -20,6 +20,10 @@ struct judgement {
     struct proofs proofs;
     const struct trust_key *signer_key;
     const struct trust_key *pass_keys[PASSES_MAX];
+    const char *
+        born; /* the turn's first service, its role, and where its chain must end: set before the */
+    enum role role; /* chain is looked at */
+    const char *end;
     struct baton_error err;
 };
 

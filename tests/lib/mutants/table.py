@@ -120,7 +120,7 @@ PROTOCOL = (
      "turn->role != record->role || turn->role != column_role ||", "",
      "fleet/test_35_tampered.py test_x19_the_role_edited_in_the_store"),
     ("service_not_looked_at", "X10, H-18", "common/record/receipt.c",
-     "    if (strcmp(at, j->receiver->service) != 0) {", "    if (false) {",
+     "    if (strcmp(at, j->end) != 0) {", "    if (false) {",
      "fleet/test_30_forged.py test_x10_h18_a_handoff_copied_to_another_service"),
     ("image_that_was_undone", "rule 16", "worker/restore.c",
      "<= CHECKPOINT_MAX_AGE_MS && !w->undone[p];", "<= CHECKPOINT_MAX_AGE_MS;",

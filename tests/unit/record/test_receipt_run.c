@@ -13,6 +13,7 @@ struct world {
     struct trust *trust;
     struct signer *coordinator;
     struct signer *claude;
+    struct signer *codex;
     struct signer *lint;
     struct signer *alice;
     struct signer *ci;
@@ -32,6 +33,7 @@ static int open_world(void **state)
     w->trust = load_trust(&w->box);
     w->coordinator = load_signer(&w->box, "coordinator");
     w->claude = load_signer(&w->box, "claude");
+    w->codex = load_signer(&w->box, "codex-review");
     w->lint = load_signer(&w->box, "lint");
     w->alice = load_signer(&w->box, "alice");
     w->ci = load_signer(&w->box, "ci");
@@ -46,6 +48,7 @@ static int close_world(void **state)
     struct world *w = *state;
     signer_free(w->coordinator);
     signer_free(w->claude);
+    signer_free(w->codex);
     signer_free(w->lint);
     signer_free(w->alice);
     signer_free(w->ci);
@@ -439,6 +442,105 @@ static void passes_of_an_outcome_are_kept(void **state)
     buf_done(&value);
 }
 
+/* An outcome of the example's turn by a service, with hops that signers made over the turn. */
+static baton_code chain_of(const struct receiver *here, const struct signer *speaker,
+                           const char *service, enum role role, const struct signer *const *signers,
+                           const char *const *statements, size_t count, struct pass *ret_last)
+{
+    struct turn_draft draft = example_draft();
+    struct turn *turn = make_turn(&draft);
+    struct outcome o = outcome_about_turn(OUTCOME_parked, service, role);
+    struct buf value = BUF_INIT;
+    struct post hops;
+    struct post post;
+    struct receipt receipt;
+    struct baton_error err = {BATON_OK, ""};
+    post_value(&hops, turn->id.s, turn->bytes, turn->len);
+    outcome_encode(&o, &value);
+    post_of(&post, "r-9", &value, speaker, PROOF_outcome);
+    for (size_t i = 0; i < count; i++) {
+        post_pass(&hops, signers[i], statements[i]);
+        post_header(&post, "baton-pass", hops.texts[i]);
+    }
+    assert_int_equal(receipt_outcome(here, &post.record, &receipt), BATON_OK);
+    const struct receipt_turn known = {turn->id.s, "claude", role, &turn->digest};
+    baton_code rc = receipt_outcome_chain(here, &receipt, &known, ret_last, &err);
+    assert_true(rc == BATON_OK || (err.code == rc && err.text[0] != '\0'));
+    receipt_done(&receipt);
+    post_done(&hops);
+    post_done(&post);
+    buf_done(&value);
+    turn_free(turn);
+    return rc;
+}
+
+/* X25: a fallback speaks for a turn with the passes that led to it, and not without. */
+static void x25_who_is_at_the_end_of_the_chain(void **state)
+{
+    struct world *w = *state;
+    struct pass last;
+    const struct signer *const one[] = {w->claude, w->codex};
+    const struct signer *const forged[] = {w->codex, w->codex};
+    const char *const hops[] = {STATEMENT,
+                                "1 4 codex-review lint 2 0 1 quota 2026-11-29T14:21:44.020Z"};
+    const char *const no_edge[] = {"1 2 claude lint 1 0 0 auth 2026-11-29T14:20:44.020Z"};
+    assert_int_equal(chain_of(&w->here, w->claude, "claude", ROLE_reviewer, NULL, NULL, 0, &last),
+                     BATON_OK);
+    assert_int_equal(last.attempt, 1);
+    assert_int_equal(last.failures, 0);
+    assert_int_equal(
+        chain_of(&w->here, w->codex, "codex-review", ROLE_reviewer, one, hops, 1, &last), BATON_OK);
+    assert_int_equal(last.attempt, 2);
+    assert_int_equal(last.failures, 1);
+    assert_null(last.text);
+    assert_int_equal(chain_of(&w->here, w->lint, "lint", ROLE_reviewer, one, hops, 2, &last),
+                     BATON_OK);
+    assert_int_equal(last.attempt, 4);
+    assert_int_equal(last.replays, 1);
+    /* without them; with one of two; by who had it before */
+    assert_int_equal(
+        chain_of(&w->here, w->codex, "codex-review", ROLE_reviewer, NULL, NULL, 0, &last),
+        BATON_E_not_permitted);
+    assert_int_equal(chain_of(&w->here, w->lint, "lint", ROLE_reviewer, one, hops, 1, &last),
+                     BATON_E_not_permitted);
+    assert_int_equal(
+        chain_of(&w->here, w->lint, "lint", ROLE_reviewer, one + 1, hops + 1, 1, &last),
+        BATON_E_not_permitted);
+    assert_int_equal(chain_of(&w->here, w->claude, "claude", ROLE_reviewer, one, hops, 1, &last),
+                     BATON_E_not_permitted);
+    /* a hop in another's name; over an edge without right; of a role that the edge lacks */
+    assert_int_equal(
+        chain_of(&w->here, w->codex, "codex-review", ROLE_reviewer, forged, hops, 1, &last),
+        BATON_E_not_permitted);
+    assert_int_equal(chain_of(&w->here, w->lint, "lint", ROLE_reviewer, one, no_edge, 1, &last),
+                     BATON_E_not_permitted);
+    assert_int_equal(chain_of(&w->here, w->codex, "codex-review", ROLE_owner, one, hops, 1, &last),
+                     BATON_E_not_permitted);
+    /* signed over another turn */
+    struct outcome o = outcome_about_turn(OUTCOME_parked, "codex-review", ROLE_reviewer);
+    struct buf value = BUF_INIT;
+    struct post post;
+    struct receipt receipt;
+    struct digest digest = digest_of("x", 1);
+    const struct receipt_turn known = {TURN, "claude", ROLE_reviewer, &digest};
+    outcome_encode(&o, &value);
+    post_of(&post, "r-9", &value, w->codex, PROOF_outcome);
+    post_pass(&post, w->claude, STATEMENT);
+    assert_int_equal(receipt_outcome(&w->here, &post.record, &receipt), BATON_OK);
+    assert_int_equal(receipt_outcome_chain(&w->here, &receipt, &known, &last, NULL),
+                     BATON_E_bad_signature);
+    receipt_done(&receipt);
+    post_done(&post);
+    buf_done(&value);
+    /* without proofs the chain is the hops' word */
+    struct receiver off = w->here;
+    off.proof_required = false;
+    assert_int_equal(
+        chain_of(&off, w->codex, "codex-review", ROLE_reviewer, forged, hops, 1, &last), BATON_OK);
+    assert_int_equal(chain_of(&off, w->codex, "codex-review", ROLE_reviewer, NULL, NULL, 0, &last),
+                     BATON_E_not_permitted);
+}
+
 static void off_checks_all_but_who(void **state)
 {
     struct world *w = *state;
@@ -471,6 +573,7 @@ int main(void)
         WORLD_TEST(p70_a_run_by_the_word_of_who_coordinates),
         WORLD_TEST(outcomes_keys_and_partitions),
         WORLD_TEST(passes_of_an_outcome_are_kept),
+        WORLD_TEST(x25_who_is_at_the_end_of_the_chain),
         WORLD_TEST(off_checks_all_but_who),
     };
     return cmocka_run_group_tests_name("on receipt: runs", tests, NULL, NULL);
