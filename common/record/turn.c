@@ -277,14 +277,35 @@ static void write_draft(const struct turn_draft *draft, struct turn_id id,
     field_write(&w, "summary", draft->summary);
     jsonw_key_raw(&w, "data", draft->data == NULL ? "{}" : draft->data,
                   draft->data == NULL ? 2 : draft->data_len);
-    jsonw_key(&w, "payload");
-    payload_write(&w, draft->media_type, draft->payload, draft->payload_len);
+    if (draft->payload_json != NULL) {
+        jsonw_key_raw(&w, "payload", draft->payload_json, draft->payload_json_len);
+    } else {
+        jsonw_key(&w, "payload");
+        payload_write(&w, draft->media_type, draft->payload, draft->payload_len);
+    }
     field_write_time(&w, "not_before", draft->not_before);
     field_write_time(&w, "deadline", draft->deadline);
     if (draft->place != NULL) {
         field_write(&w, "place", draft->place);
     }
     jsonw_end(&w);
+}
+
+/* What stands raw in the value must be one object alone, or it could write other fields. */
+static baton_code check_raw(const char *name, const char *text, size_t len, struct baton_error *err)
+{
+    struct json_doc *doc = NULL;
+    if (text == NULL) {
+        return BATON_OK;
+    }
+    baton_code rc = json_parse(text, len, TURN_BYTES_MAX, LIMIT_JSON_DEPTH - 1, &doc, err);
+    if (rc == BATON_OK && json_kind(json_root(doc)) != JSON_object) {
+        rc = baton_fail(err, BATON_E_invalid_request, "%s is not a JSON object", name);
+    }
+    json_free(doc);
+    return rc == BATON_E_invalid_envelope
+               ? baton_fail_context(err, BATON_E_invalid_request, "%s: ", name)
+               : rc;
 }
 
 /* What could not be told from the written value any more. */
@@ -311,26 +332,16 @@ static baton_code check_draft(const struct turn_draft *draft, struct baton_error
         return baton_fail(err, BATON_E_invalid_request, "a turn without role, time or payload");
     }
     /* Early, so that a payload of gigabytes is not escaped before it is refused. */
-    if (draft->payload_len > TURN_BYTES_MAX || draft->data_len > TURN_BYTES_MAX) {
+    if (draft->payload_len > TURN_BYTES_MAX || draft->data_len > TURN_BYTES_MAX ||
+        draft->payload_json_len > TURN_BYTES_MAX) {
         return baton_fail(
             err, BATON_E_record_too_large,
             "a payload of %zu bytes, a turn holds at most %d; publish it by reference",
-            draft->payload_len, TURN_BYTES_MAX);
+            draft->payload_len + draft->payload_json_len, TURN_BYTES_MAX);
     }
-    /* data stands raw in the value: alone it must be one object, or it could write other fields. */
-    if (draft->data != NULL) {
-        struct json_doc *doc = NULL;
-        baton_code rc = json_parse(draft->data, draft->data_len, TURN_BYTES_MAX,
-                                   LIMIT_JSON_DEPTH - 1, &doc, err);
-        if (rc == BATON_OK && json_kind(json_root(doc)) != JSON_object) {
-            rc = baton_fail(err, BATON_E_invalid_request, "data is not a JSON object");
-        }
-        json_free(doc);
-        return rc == BATON_E_invalid_envelope
-                   ? baton_fail_context(err, BATON_E_invalid_request, "data: ")
-                   : rc;
-    }
-    return BATON_OK;
+    baton_code rc = check_raw("data", draft->data, draft->data_len, err);
+    return rc != BATON_OK ? rc
+                          : check_raw("payload", draft->payload_json, draft->payload_json_len, err);
 }
 
 baton_code turn_encode(const struct turn_draft *draft, struct turn **ret_turn,

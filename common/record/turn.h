@@ -70,6 +70,9 @@ struct turn_draft {
     const char *media_type; /* of the payload; NULL: text/plain, or application/octet-stream */
     const char *payload;    /* bytes; text where they are UTF-8 without NUL, else base64 */
     size_t payload_len;
+    const char *payload_json; /* a payload that is written already, as a raw JSON object (that of a
+                                 request): stands instead of the three above; NULL: none */
+    size_t payload_json_len;
 };
 
 /*

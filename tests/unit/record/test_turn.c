@@ -226,6 +226,35 @@ static void draft_data_cannot_write_other_fields(void **state)
     }
 }
 
+/* A payload that a request carries becomes the turn's as it stands, by reference, too. */
+static void a_written_payload_is_kept_as_it_stands(void **state)
+{
+    (void)state;
+    static const char *const good[] = {
+        "{\"media_type\":\"text/plain\", \"text\":\"\\u0061\"}",
+        "{\"media_type\":\"a/b\",\"base64\":\"/w==\"}",
+        "{\"media_type\":\"a/b\",\"ref\":\"x\",\"size\":1,\"sha256\":"
+        "\"e49971cb84165a932b50f4066edab16fc855f4ddf1b4e49daff933b4c819a917\"}"};
+    static const char *const bad[] = {"{\"media_type\":\"a/b\",\"text\":\"x\"},\"place\":\"/etc\"",
+                                      "[]", "", "{\"media_type\":\"a/b\"}",
+                                      "{\"media_type\":\"a/b\",\"text\":\"x\",\"ref\":\"y\"}"};
+    struct turn_draft d = example_draft();
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        d.payload_json = good[i];
+        d.payload_json_len = strlen(good[i]);
+        struct turn *turn = make_turn(&d);
+        assert_int_equal(turn->payload.len, strlen(good[i]));
+        assert_memory_equal(turn->payload.at, good[i], strlen(good[i]));
+        assert_int_equal(turn->payload_by_reference, i == 2);
+        turn_free(turn);
+    }
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        d.payload_json = bad[i];
+        d.payload_json_len = strlen(bad[i]);
+        expect_draft(&d, BATON_E_invalid_request);
+    }
+}
+
 static void draft_too_large(void **state)
 {
     (void)state;
@@ -290,6 +319,7 @@ int main(void)
         cmocka_unit_test(base64_round_trip),
         cmocka_unit_test(drafts_that_are_no_turn),
         cmocka_unit_test(draft_data_cannot_write_other_fields),
+        cmocka_unit_test(a_written_payload_is_kept_as_it_stands),
         cmocka_unit_test(draft_too_large),
         cmocka_unit_test(value_of_exactly_the_limit),
         cmocka_unit_test(empty_and_null_values),
