@@ -42,7 +42,7 @@ struct control {
     enum failure class;   /* report of a failure */
     char *result;         /* report: raw JSON object of the result, or NULL */
     size_t result_len;
-    char *usage; /* report: what the attempt took, as JSON; NULL: not told */
+    char *usage;             /* report: what the attempt took, as JSON; NULL: not told */
     struct plain_id profile; /* clear: the credential profile; "": every one */
 };
 
