@@ -5,6 +5,7 @@ It must end well, and say plainly which is which. On Kafka, with building and fr
 import json
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -15,6 +16,10 @@ from host import SLOW, binary
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PATH = "/usr/bin:/bin"
 needs_agents = pytest.mark.skipif(not agents.folder(), reason="the agent programs are not installed: tests/run --agents")
+
+
+nothing_there = pytest.mark.skipif(bool(shutil.which("claude", path=PATH) or shutil.which("codex", path=PATH)),
+                                   reason="agent programs are installed for everybody here")
 
 
 def quickstart(folder, path=PATH, **environment):
@@ -58,6 +63,7 @@ def players(out):
     return found[0]
 
 
+@nothing_there
 def test_stand_ins_where_nothing_is_installed(tmp_path):
     """It says that they are stand-ins, and why; and may be run again, when it has a provider's refusal to forget."""
     folder = tmp_path / "set-up"
