@@ -16,8 +16,6 @@ from host import SLOW, binary
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PATH = "/usr/bin:/bin"
 needs_agents = pytest.mark.skipif(not agents.folder(), reason="the agent programs are not installed: tests/run --agents")
-
-
 nothing_there = pytest.mark.skipif(bool(shutil.which("claude", path=PATH) or shutil.which("codex", path=PATH)),
                                    reason="agent programs are installed for everybody here")
 
