@@ -467,7 +467,7 @@ static void check_folders(struct doctor *d)
     if (stat(d->config->state_dir, &st) != 0) {
         found(d, errno == ENOENT ? LEVEL_warn : LEVEL_error, BATON_E_bad_config, "baton init",
               "%s: %s", d->config->state_dir, strerror(errno));
-    } else if ((st.st_mode & 0066) != 0) { /* a prefix lets its user pass through */
+    } else if ((st.st_mode & 0077) != 0) {
         char mend[4200];
         snprintf(mend, sizeof(mend), "chmod 700 %s", d->config->state_dir);
         found(d, LEVEL_warn, BATON_OK, mend, "%s can be read by others (mode %03o)",

@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -208,21 +207,6 @@ void worker_reread_envs(struct worker *w)
     }
 }
 
-/* An executor that a prefix makes another user's has to get through to its scratch directory: what
- * lies on the way keeps to itself by its own mode. */
-static void let_through(const struct worker *w)
-{
-    char path[sizeof(w->state_dir)];
-    struct stat st;
-    snprintf(path, sizeof(path), "%s", w->state_dir);
-    for (int above = 0; above < 3; above++) { /* <state_dir>/<service>/<worker> */
-        if (stat(path, &st) == 0 && st.st_uid == geteuid()) {
-            chmod(path, (st.st_mode & 07777) | 0011);
-        }
-        *strrchr(path, '/') = '\0';
-    }
-}
-
 static baton_code open_store(struct worker *w, const char *id, struct baton_error *err)
 {
     snprintf(w->id.s, sizeof(w->id.s), "%s", id);
@@ -238,9 +222,6 @@ static baton_code open_store(struct worker *w, const char *id, struct baton_erro
     baton_code rc = store_open(w->state_dir, &owner, &w->store, err);
     if (rc == BATON_OK) {
         progress_clear(w->state_dir);
-    }
-    if (rc == BATON_OK && w->service->executor.n_prefix > 0) {
-        let_through(w);
     }
     return rc;
 }
@@ -272,10 +253,23 @@ static baton_code choose_id(struct worker *w, struct baton_error *err)
     return rc;
 }
 
+/* An executor that a prefix makes another user's has to get through to its scratch directory, and the
+ * folders of stores and log are closed to everybody: it lies beside them. The caller frees it. */
+static char *scratch_apart(const struct worker *w)
+{
+    char *path = NULL;
+    size_t len = strlen(w->config->state_dir);
+    while (len > 1 && w->config->state_dir[len - 1] == '/') {
+        len--;
+    }
+    return asprintf(&path, "%.*s-scratch", (int)len, w->config->state_dir) < 0 ? NULL : path;
+}
+
 static baton_code open_pool(struct worker *w, struct baton_error *err)
 {
     const struct config_executor *executor = &w->service->executor;
     const bool callback = w->options->callback != NULL;
+    const bool apart = !callback && executor->n_prefix > 0;
     struct executor_settings settings = {
         .kind = callback ? EXECUTOR_KIND_callback : executor->kind,
         .service = w->service->name,
@@ -299,11 +293,16 @@ static baton_code open_pool(struct worker *w, struct baton_error *err)
         .callback_arg = w->options->callback_arg,
         .callback_threads = w->options->callback_threads,
     };
+    char *scratch = apart ? scratch_apart(w) : NULL;
     w->mail = mailbox_new((size_t)w->service->parallel * 4 + 64);
-    if (w->mail == NULL) {
+    if (w->mail == NULL || (apart && scratch == NULL)) {
+        free(scratch);
         return baton_fail(err, BATON_E_no_memory, "a mailbox cannot be made");
     }
-    return executor_pool_new(&settings, w->mail, &w->pool, err);
+    settings.scratch_dir = scratch;
+    baton_code rc = executor_pool_new(&settings, w->mail, &w->pool, err);
+    free(scratch);
+    return rc;
 }
 
 static baton_code open_leases(struct worker *w, struct baton_error *err)

@@ -39,7 +39,7 @@ static baton_code make_folder(const char *dir, struct baton_error *err)
     if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) {
         return baton_fail(err, BATON_E_store_failed, "%s: is not a folder", path);
     }
-    if (st.st_uid != geteuid() || (st.st_mode & 066) != 0) { /* passing through shows nothing */
+    if (st.st_uid != geteuid() || (st.st_mode & 077) != 0) {
         return baton_fail(err, BATON_E_store_failed,
                           "%s: must belong to this user and be closed to others; run: chmod 700 %s",
                           path, path);

@@ -285,9 +285,7 @@ def test_x35_an_agent_under_another_user_reads_no_key(reachable):
                    + """ 2>&1 | tr -d '\\0' | tr -c '[:print:]' ' ' | head -c 20000
 worker=$(sed -n 's/^PPid:[^0-9]*//p' /proc/$PPID/status); tr '\\0' ' ' </proc/$worker/environ; head -c 1 /proc/$worker/mem)
 """ + "printf '{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"%s\"}]}}\\n' \"$(printf %s \"$found\" | tr -c '[:alnum:] :./=_-' ' ')\"\n" + verdict + "\n")
-    # Others get through to the scratch directories, which a group shares; the local log's folder is closed.
-    os.makedirs(os.path.join(host.dir, "state"), 0o711, exist_ok=True)
-    os.chmod(host.dir, 0o711)
+    os.chmod(host.dir, 0o711)  # others get through to the scratch directories beside it, which a group shares
     prefix = ["setpriv", "--reuid=65534", "--regid=0", "--clear-groups", "--no-new-privs", "--inh-caps=-all", "--ambient-caps=-all"]
     plain = agents.service(host, "plain", "claude", executor={"command": [script]})
     apart = agents.service(host, "apart", "claude", executor={"command": [script], "prefix": prefix})

@@ -223,8 +223,7 @@ def test_a_prefix_makes_it_another_users(fresh, server, program, tmp_path):
                                f'cat "$BATON_SCRATCH/who" >&2\nexec "$@"\n'})
     os.chmod(tmp_path / "who", 0o755)
     host = fresh.configure({program: made})
-    os.chown(os.path.join(host.dir, "data"), -1, nobody.pw_gid)  # the group of scratch directories, which data hands down
-    os.chmod(os.path.join(host.dir, "data"), 0o2700)
+    agents.shared_scratch(host, nobody.pw_gid)
     for at in (tmp_path, *tmp_path.parents):
         if str(at).startswith("/tmp/") and not os.stat(at).st_mode & 0o001:
             os.chmod(at, os.stat(at).st_mode | 0o011)

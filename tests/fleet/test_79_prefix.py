@@ -2,10 +2,10 @@
 import os
 import pwd
 import shutil
-import stat
 
 import pytest
 
+import agents
 from host import mode
 
 pytestmark = [pytest.mark.drivers("local"),
@@ -33,8 +33,7 @@ def test_another_user_gets_to_its_scratch_directory_only(fresh, tmp_path):
                                       "--inh-caps=-all", "--ambient-caps=-all"]}
     host = fresh.configure({"alpha": service})
     data = os.path.join(host.dir, "data")
-    os.chown(data, -1, nobody.pw_gid)  # the group of scratch directories: data hands it down
-    os.chmod(data, 0o2700)
+    scratch = agents.shared_scratch(host, nobody.pw_gid)
     for at in (tmp_path, *tmp_path.parents):
         if str(at).startswith("/tmp/") and not os.stat(at).st_mode & 0o001:
             os.chmod(at, os.stat(at).st_mode | 0o011)
@@ -44,8 +43,10 @@ def test_another_user_gets_to_its_scratch_directory_only(fresh, tmp_path):
         shown = host.show(turn)
         assert (shown["state"], shown["verdict"]) == ("completed", "approve"), shown
         assert shown["result"]["output"].splitlines() == [str(nobody.pw_uid), "kept"], shown["result"]
-    assert [stat.S_IMODE(os.stat(os.path.join(data, *below)).st_mode) & 0o777 for below in ((), ("alpha",), ("alpha", "w1"))] == [0o711] * 3
-    assert mode(os.path.join(data, "log.db")) == 0o600 and mode(os.path.join(host.dir, "keys")) == 0o700
+    closed = [data, *(os.path.join(data, *below) for below in (("alpha",), ("alpha", "w1"))), os.path.join(host.dir, "keys")]
+    assert [mode(path) for path in closed] == [0o700] * 4 and mode(os.path.join(data, "log.db")) == 0o600
+    assert [mode(path) & 0o777 for path in (scratch, os.path.join(scratch, "alpha.w1"))] == [0o711] * 2
+    assert os.listdir(os.path.join(scratch, "alpha.w1")) == [], "nothing of an attempt is left"
     assert [one["level"] for one in host.run("doctor", "--json").objects if "is ours alone" in one["text"]] == ["ok"]
 
 

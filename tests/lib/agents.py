@@ -30,6 +30,16 @@ def secret(host, name="team", value=SECRET):
     return f"secrets/{name}"
 
 
+def shared_scratch(host, group):
+    """The folder of scratch directories that a prefix's user shares by its group, made as worker/EXECUTOR.md says. Whoever
+    gets to the host's folder gets there."""
+    path = os.path.join(host.dir, "data-scratch")
+    os.mkdir(path)
+    os.chown(path, -1, group)
+    os.chmod(path, 0o2711)
+    return path
+
+
 def folder():
     """Where the real programs are installed (tests/run --agents), or None."""
     return os.environ.get("BATON_AGENTS")

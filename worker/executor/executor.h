@@ -73,7 +73,10 @@ struct executor_settings {
     struct plain_id worker;
     struct boot_id boot;
     int parallel;          /* attempts at a time, 1.. ; more are queued */
-    const char *state_dir; /* absolute; scratch directories are made in <state_dir>/scratch */
+    const char *state_dir; /* absolute */
+    /* Absolute: where scratch directories are made; NULL: <state_dir>/scratch. With a prefix its user has
+     * to get there, which no folder of a store or log allows. */
+    const char *scratch_dir;
 
     /* exec, child: argv; [0] an absolute path, or a name that is looked up in the fixed PATH now.
      * agent: the same, what the agent is given comes behind it; none: the program's usual name */

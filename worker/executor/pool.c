@@ -273,14 +273,27 @@ static baton_code check_settings(const struct executor_settings *set, struct bat
     return BATON_OK;
 }
 
+static baton_code open_scratch(struct executor_pool *pool, struct baton_error *err)
+{
+    const struct executor_settings *set = &pool->set;
+    char *usual = NULL;
+    if (asprintf(&usual, "%s/scratch", set->state_dir) < 0) {
+        return baton_fail(err, BATON_E_no_memory, "no memory for a path");
+    }
+    baton_code rc =
+        scratch_open(set->scratch_dir != NULL ? set->scratch_dir : usual, set->service.s,
+                     set->worker.s, set->n_prefix > 0, &pool->scratch, err);
+    free(usual);
+    return rc;
+}
+
 /* What an earlier boot left: its processes, then its scratch directories. */
 static baton_code clean_up(struct executor_pool *pool, struct baton_error *err)
 {
     char *mark = NULL;
     char *begins = NULL;
     char *lacks = NULL;
-    baton_code rc = scratch_open(pool->set.state_dir, pool->set.service.s, pool->set.worker.s,
-                                 pool->set.n_prefix > 0, &pool->scratch, err);
+    baton_code rc = open_scratch(pool, err);
     if (rc != BATON_OK) {
         return rc;
     }
@@ -419,7 +432,7 @@ baton_code executor_pool_new(const struct executor_settings *settings, struct ma
     /* Borrowed during this call only. */
     pool->set.command = pool->set.prefix = NULL;
     pool->set.agent = pool->set.model = pool->set.prompts = pool->set.home = NULL;
-    pool->set.state_dir = pool->set.guard_path = NULL;
+    pool->set.state_dir = pool->set.scratch_dir = pool->set.guard_path = NULL;
     *ret_pool = pool;
     return BATON_OK;
 }

@@ -29,34 +29,35 @@ static baton_code make_dir(const char *path, mode_t mode, struct baton_error *er
         return baton_fail(err, errno == ENOSPC ? BATON_E_disk_full : BATON_E_bad_config,
                           "cannot make the scratch folder %s: %s", path, strerror(errno));
     }
+    struct stat st;
+    if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid()) {
+        return baton_fail(err, BATON_E_bad_config,
+                          "the scratch folder %s is no folder of this user: remove it", path);
+    }
     if ((mode & 0077) != 0) {
         scratch_share(path, mode); /* whatever the umask says, or one of before lets through */
     }
     return BATON_OK;
 }
 
-baton_code scratch_open(const char *state_dir, const char *service, const char *worker, bool shared,
+baton_code scratch_open(const char *folder, const char *service, const char *worker, bool shared,
                         char **ret_folder, struct baton_error *err)
 {
     mode_t mode = shared ? 0711 : 0700;
-    char *folder;
-    if (asprintf(&folder, "%s/scratch", state_dir) < 0) {
-        return baton_fail(err, BATON_E_no_memory, "no memory for a path");
-    }
+    char *own;
     baton_code rc = make_dir(folder, mode, err);
-    free(folder);
     if (rc != BATON_OK) {
         return rc;
     }
-    if (asprintf(&folder, "%s/scratch/%s.%s", state_dir, service, worker) < 0) {
+    if (asprintf(&own, "%s/%s.%s", folder, service, worker) < 0) {
         return baton_fail(err, BATON_E_no_memory, "no memory for a path");
     }
-    rc = make_dir(folder, mode, err);
+    rc = make_dir(own, mode, err);
     if (rc != BATON_OK) {
-        free(folder);
+        free(own);
         return rc;
     }
-    *ret_folder = folder;
+    *ret_folder = own;
     return BATON_OK;
 }
 

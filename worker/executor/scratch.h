@@ -1,9 +1,9 @@
 /*
  * Scratch directories: HOME and TMPDIR of one attempt or child, 0700, gone afterwards.
  *
- * They lie in <state_dir>/scratch/<service>.<worker>/. Only one pool has that folder (its worker
- * holds the store's lock). Shared ones, for another uid, are 0770 (who has the group of state_dir, if
- * that hands its group down, else the worker's), and whoever gets through state_dir gets to them.
+ * They lie in <folder>/<service>.<worker>/. Only one pool has that one (its worker holds the store's
+ * lock). Shared ones, for another uid, are 0770 (who has the group of <folder>, if that hands its group
+ * down, else the worker's) in two folders 0711, and <folder> is no store's and no log's.
  *
  * In: pool, launch.  Out: the file system. Thread: executors.
  */
@@ -15,9 +15,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Makes the folder of a pool; what stands in it already is for scratch_remove_step. shared: another
- * uid must get through (a prefix changes it). The caller frees *ret_folder. */
-baton_code scratch_open(const char *state_dir, const char *service, const char *worker, bool shared,
+/* Makes <folder> and that of a pool in it; what stands there already is for scratch_remove_step. shared:
+ * another uid must get through (a prefix changes it). The caller frees *ret_folder. BATON_E_bad_config:
+ * it cannot be made, or is somebody else's. */
+baton_code scratch_open(const char *folder, const char *service, const char *worker, bool shared,
                         char **ret_folder, struct baton_error *err);
 /* Sets the mode of a directory that is shared; one that hands its group down goes on to do so. */
 bool scratch_share(const char *path, mode_t mode);

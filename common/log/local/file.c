@@ -78,8 +78,7 @@ static baton_code check_private(const char *path, const struct stat *st, const c
                           "user whose log it is",
                           path, st->st_uid, geteuid());
     }
-    if ((st->st_mode & (S_ISDIR(st->st_mode) ? 066 : 077)) !=
-        0) { /* through a folder others may pass */
+    if ((st->st_mode & 077) != 0) {
         return baton_fail(err, BATON_E_bad_config, "%s: mode %04o lets others in: `chmod %s %s`",
                           path, st->st_mode & 07777, mode_hint, path);
     }

@@ -509,6 +509,45 @@ static void test_prefix_stands_in_front(void **state)
     fixture_done(&f);
 }
 
+/* RECORD 4: a prefix's user passes no folder of a store; where its scratch directories are is nobody else's. */
+static void test_prefix_has_its_scratch_apart(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct baton_error err;
+    struct stat st;
+    char apart[256];
+    char own[300];
+    const char *const prefix[] = {"env", "LC_ALL=C"};
+    fixture_new(&f, EXECUTOR_KIND_exec);
+    snprintf(apart, sizeof(apart), "%s/apart", f.dir);
+    snprintf(own, sizeof(own), "%s/lint.host-1", apart);
+    f.set.prefix = prefix;
+    f.set.n_prefix = 2;
+    f.set.scratch_dir = apart;
+    assert_int_equal(symlink("/tmp", apart), 0);
+    const char *const command[] = {"/bin/true"};
+    f.set.command = command;
+    f.set.n_command = 1;
+    assert_int_equal(executor_pool_new(&f.set, f.events, &f.pool, &err), BATON_E_bad_config);
+    assert_non_null(strstr(err.text, apart));
+    f.pool = NULL;
+    assert_int_equal(unlink(apart), 0);
+
+    fixture_open_script(&f, "stat -c %a . >&2; pwd; exit 75");
+    struct executor_event *event = fixture_run(&f);
+    assert_int_equal(strncmp(event->end.output, own, strlen(own)), 0);
+    assert_non_null(strstr(event->end.output, "770"));
+    executor_event_free(event);
+    assert_int_equal(stat(apart, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0711);
+    assert_int_equal(stat(own, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0711);
+    snprintf(own, sizeof(own), "%s/scratch", f.dir);
+    assert_int_equal(stat(own, &st), -1);
+    fixture_done(&f);
+}
+
 static void test_lost_guard_is_killed_and_swept(void **state)
 {
     (void)state;
@@ -664,6 +703,7 @@ int main(void)
         cmocka_unit_test(test_program_that_vanished),
         cmocka_unit_test(test_programs_are_resolved_at_start),
         cmocka_unit_test(test_prefix_stands_in_front),
+        cmocka_unit_test(test_prefix_has_its_scratch_apart),
         cmocka_unit_test(test_lost_guard_is_killed_and_swept),
         cmocka_unit_test(test_free_ends_what_runs),
         cmocka_unit_test(test_G07_L_39_worker_killed_leaves_nothing),

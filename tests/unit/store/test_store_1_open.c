@@ -21,6 +21,8 @@ static void test_file_and_folder_are_closed_to_others(void **state)
     assert_int_equal(stat(dir, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
     store_close(store);
+    assert_int_equal(chmod(dir, 0711), 0);
+    REFUSED(BATON_E_store_failed, "chmod 700", store_open(dir, &owner, &store, err));
     assert_int_equal(chmod(dir, 0750), 0);
     REFUSED(BATON_E_store_failed, "chmod 700", store_open(dir, &owner, &store, err));
 }
