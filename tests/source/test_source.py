@@ -1,11 +1,16 @@
 """The source tree against the checks, and each check against a tree that it must object to."""
 import os
+import re
+import sys
 
 import pytest
 
 from checks import BAD, CHECKS, GOOD, long_files
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(ROOT, "tests", "lib"))
+
+from mutants.table import MUTANTS  # noqa: E402
 
 
 def plant(tree, folder):
@@ -35,6 +40,27 @@ def test_good_sample_passes(name, tmp_path):
 
 def test_every_check_has_a_bad_sample():
     assert set(BAD) == set(CHECKS)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[one.name for one in MUTANTS])
+def test_a_mutant_has_its_place_and_its_test(mutant):
+    """Without running it: what it replaces is there once, and so is the test that must see it."""
+    with open(os.path.join(ROOT, mutant.file), encoding="utf-8") as file:
+        assert file.read().count(mutant.old) == 1, f"{mutant.file} has not once what {mutant.name} replaces"
+    where, name = mutant.test.split(" ")[:2]
+    kind, program = where.split("/")
+    text = ""
+    for folder, _, names in os.walk(os.path.join(ROOT, "tests", kind)):
+        for found in names:
+            if found == program or (kind != "fleet" and found.endswith((".c", ".h"))):
+                with open(os.path.join(folder, found), encoding="utf-8") as file:
+                    text += file.read()
+    assert re.search(rf"\b{name}", text), f"there is no {name} in {where}"
+
+
+def test_names_of_mutants_are_their_own():
+    names = [one.name for one in MUTANTS]
+    assert sorted(set(names)) == sorted(names)
 
 
 def test_long_files_are_named():

@@ -157,7 +157,7 @@ ROWS = (
      "    if (has_had(w, record, to)) {", "    if (false) {",
      "fleet/test_28_delegation.py test_r39_every_service_fails_and_the_role_is_parked"),
     ("counter_that_wraps", "X16, E19", "common/record/pass.c",
-     "return value <= PASS_COUNT_MAX;", "return true;",
+     "number_of(word, PASS_COUNT_MAX, &value);", "number_of(word, JSON_INT_MAX, &value);",
      f"{RECEIPT} x16_e19_counters_in_a_pass"),
     ("budget_begins_anew", "X16", "worker/claim.c",
      "record->failures = receipt->failures;", "record->failures = 0;",
