@@ -18,58 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONTEXT_MAX 12
-#define ORIGINAL_MAX (LOG_HEADERS_MAX - CONTEXT_MAX)
 #define ATTEMPTS_TOLD 16
 
-/* Headers of the letter: those of the original, then the context. Texts live in `texts`. */
-struct letter {
-    struct log_header headers[LOG_HEADERS_MAX];
-    size_t n_headers;
-    char texts[CONTEXT_MAX][512];
-    size_t n_texts;
-};
-
-static void add_header(struct letter *letter, const char *name, const void *value, size_t len)
-{
-    if (letter->n_headers < COUNT_OF(letter->headers)) {
-        letter->headers[letter->n_headers++] = (struct log_header){name, value, len};
-    }
-}
-
-static void add_text(struct letter *letter, const char *name, const char *value)
-{
-    BATON_PRE(letter->n_texts < CONTEXT_MAX);
-    char *text = letter->texts[letter->n_texts++];
-    snprintf(text, sizeof(letter->texts[0]), "%s", value);
-    add_header(letter, name, text, strlen(text));
-}
-
-static void add_int(struct letter *letter, const char *name, int64_t value)
-{
-    char text[24];
-    snprintf(text, sizeof(text), "%lld", (long long)value);
-    add_text(letter, name, text);
-}
-
-static void add_context(struct worker *w, struct letter *letter, const struct log_record *source,
-                        const char *topic, baton_code code, const char *note)
-{
-    struct buf message = BUF_INIT;
-    add_text(letter, DEAD_LETTER_TOPIC, topic);
-    if (source != NULL) {
-        add_int(letter, DEAD_LETTER_PARTITION, source->partition);
-        add_int(letter, DEAD_LETTER_OFFSET, source->offset);
-    }
-    add_text(letter, DEAD_LETTER_GROUP, w->group.s);
-    add_text(letter, DEAD_LETTER_CODE, baton_code_word(code));
-    buf_printf(&message, "%s: ", baton_code_text(code));
-    text_add(&message, note, strlen(note), 300);
-    add_text(letter, DEAD_LETTER_MESSAGE, message.data != NULL ? message.data : "");
-    buf_done(&message);
-}
-
-static void put_letter(struct worker *w, const struct letter *letter,
+static void put_letter(struct worker *w, const struct dead_letter *letter,
                        const struct log_record *record)
 {
     struct log_record out = *record;
@@ -79,25 +30,12 @@ static void put_letter(struct worker *w, const struct letter *letter,
     (void)engine_put(w->engine, &out);
 }
 
-static bool is_context(const char *name)
-{
-    return strncmp(name, "__dlq.errors.", strlen("__dlq.errors.")) == 0 ||
-           strcmp(name, DEAD_LETTER_CODE) == 0 || strcmp(name, DEAD_LETTER_CLASS) == 0 ||
-           strcmp(name, DEAD_LETTER_ATTEMPTS) == 0;
-}
-
 void dead_letter_rejected(struct worker *w, const struct log_record *record, baton_code code,
                           const char *note)
 {
-    struct letter letter = {.n_headers = 0};
-    /* A record with more headers than any of ours has keeps the first ones: the context must fit
-     * beside them. */
-    for (size_t i = 0; i < record->n_headers && letter.n_headers < ORIGINAL_MAX; i++) {
-        if (!is_context(record->headers[i].name)) {
-            letter.headers[letter.n_headers++] = record->headers[i];
-        }
-    }
-    add_context(w, &letter, record, record->topic, code, note);
+    struct dead_letter letter = {.n_headers = 0};
+    dead_letter_original(&letter, record);
+    dead_letter_context(&letter, record, record->topic, w->group.s, code, note);
     struct log_record original = *record;
     /* The key decides the partition, as in the topic that it came to; never the number (another
      * count). */
@@ -150,29 +88,30 @@ void attempts_write(const struct turn_record *record, struct buf *out)
 void dead_letter_parked(struct worker *w, const struct turn_record *record,
                         const struct log_record *source)
 {
-    struct letter letter = {.n_headers = 0};
+    struct dead_letter letter = {.n_headers = 0};
     struct buf attempts = BUF_INIT;
     const struct attempt *newest =
         record->n_attempts > 0 ? &record->attempts[record->n_attempts - 1] : NULL;
 
     BATON_PRE(record->handoff != NULL);
     if (record->signature != NULL) {
-        add_header(&letter, HEADER_SIG, record->signature, strlen(record->signature));
+        dead_letter_header(&letter, HEADER_SIG, record->signature, strlen(record->signature));
     }
     for (size_t i = 0; i < record->n_passes; i++) {
-        add_header(&letter, HEADER_PASS, record->passes[i], strlen(record->passes[i]));
+        dead_letter_header(&letter, HEADER_PASS, record->passes[i], strlen(record->passes[i]));
     }
     if (record->traceparent != NULL) {
-        add_header(&letter, HEADER_TRACEPARENT, record->traceparent, strlen(record->traceparent));
+        dead_letter_header(&letter, HEADER_TRACEPARENT, record->traceparent,
+                           strlen(record->traceparent));
     }
-    add_context(w, &letter, source, w->names[TOPIC_handoff].s, record->code,
-                newest != NULL && newest->note != NULL ? newest->note : "");
-    add_int(&letter, DEAD_LETTER_COUNT, record->attempt);
+    dead_letter_context(&letter, source, w->names[TOPIC_handoff].s, w->group.s, record->code,
+                        newest != NULL && newest->note != NULL ? newest->note : "");
+    dead_letter_int(&letter, DEAD_LETTER_COUNT, record->attempt);
     if (newest != NULL && newest->has_class) {
-        add_text(&letter, DEAD_LETTER_CLASS, failure_word(newest->class));
+        dead_letter_text(&letter, DEAD_LETTER_CLASS, failure_word(newest->class));
     }
     attempts_write(record, &attempts);
-    add_header(&letter, DEAD_LETTER_ATTEMPTS, attempts.data, attempts.len);
+    dead_letter_header(&letter, DEAD_LETTER_ATTEMPTS, attempts.data, attempts.len);
     const struct log_record original = {
         .partition = LOG_PARTITION_BY_KEY,
         .key = record->id.s,
