@@ -15,7 +15,7 @@
 #include "common/base/config.h"
 #include "producer/workflow/tbl/words.h"
 
-#define WORKFLOW_NAME_MAX 48          /* node, slot, transition, hook: [a-z0-9_-] */
+#define WORKFLOW_NAME_MAX 30          /* node, slot, transition, hook: [a-z0-9_-]; NODE.SLOT is an id */
 #define WORKFLOW_SLOTS_MAX 64         /* of all nodes: sets of them are one integer */
 #define WORKFLOW_ROWS_MAX 256         /* transitions, ends, hooks, channels */
 #define WORKFLOW_FILE_MAX (64 * 1024) /* it travels in the run's record */

@@ -7,7 +7,9 @@ it stays and speaks the protocol of long-lived executors, one JSON object a line
 
     {"default": [STEP…], "tasks": {TASK: [STEP…]}, "services": {SERVICE: [STEP…]}}
 
-The step of an attempt is the one with its number, the last one stands for all that follow.
+The step of an attempt is the one with its number, the last one stands for all that follow. With
+{"turns": {SERVICE: [STEP…]}} it is the one with the number of the turn among those of its task that this
+service has begun; another attempt of a turn has the same.
 """
 import json
 import os
@@ -27,9 +29,23 @@ def note(line):
     os.close(handle)
 
 
-def step_of(task, service, attempt):
+def turn_number(task, service, turn):
+    """Which of the turns of this task at this service it is; its start is noted already."""
+    seen = []
+    with open(os.path.join(FOLDER, "calls"), encoding="utf-8") as file:
+        for line in file:
+            call = json.loads(line)
+            if call["event"] == "start" and (call["task"], call["fake_service"]) == (task, service) and call["turn"] not in seen:
+                seen.append(call["turn"])
+    return seen.index(turn) + 1
+
+
+def step_of(task, service, attempt, turn):
     with open(os.path.join(FOLDER, "plan.json"), encoding="utf-8") as file:
         plan = json.load(file)
+    turns = plan.get("turns", {}).get(service)
+    if turns:
+        return turns[min(turn_number(task, service, turn), len(turns)) - 1]
     steps = plan.get("tasks", {}).get(task) or plan.get("services", {}).get(service) or plan["default"]
     return steps[min(attempt, len(steps)) - 1]
 
@@ -111,7 +127,7 @@ def run_exec():
     line = call_line(turn, "start", env=dict(os.environ), stdin=raw.decode("utf-8", "replace"),
                      cwd=os.getcwd(), fds=descriptors, argv=sys.argv)
     note(line)
-    step = step_of(line["task"], line["fake_service"], line["attempt"])
+    step = step_of(line["task"], line["fake_service"], line["attempt"], line["turn"])
     result = do(step, line["role"], turn)
     note(call_line(turn, "end"))
     if result is not None:
@@ -136,7 +152,7 @@ def run_child():
         line = call_line(turn, "start", env=dict(os.environ), stdin=json.dumps(turn), role=message["role"],
                          turn=message["turn_id"], attempt=message["attempt"], task=message["task_id"])
         note(line)
-        step = step_of(line["task"], line["fake_service"], line["attempt"])
+        step = step_of(line["task"], line["fake_service"], line["attempt"], line["turn"])
         say(type="progress", id=message["id"], text="at it")
         result = do(step, line["role"], turn)
         if "exit" in step:

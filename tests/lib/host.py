@@ -49,7 +49,7 @@ def wait_until(condition, seconds=20, what="the condition"):
 
 def ready(worker):
     """The worker, once it says that it is ready."""
-    wait_until(lambda: worker.events("worker.ready"), 40, lambda: f"{worker.id} to be ready\n{worker.log[-2000:]}")
+    wait_until(lambda: worker.events(f"{worker.kind}.ready"), 40, lambda: f"{worker.id} to be ready\n{worker.log[-2000:]}")
     return worker
 
 
@@ -105,7 +105,8 @@ class Worker:
         self.number = len(host.workers)
         base = os.path.join(host.logs, f"{self.number:02d}-{service}-{worker_id or 'default'}")
         self.out_path, self.err_path = base + ".out", base + ".err"
-        argv = [binary(), "worker", "--service", service]
+        self.kind = "coordinator" if service == "coordinator" else "worker"
+        argv = [binary(), "coordinator"] if self.kind == "coordinator" else [binary(), "worker", "--service", service]
         if worker_id:
             argv += ["--id", worker_id]
         with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
@@ -151,7 +152,7 @@ class Worker:
 
     def stop(self, seconds=20):
         """SIGTERM, once it has begun, and a clean end."""
-        wait_until(lambda: self.events("worker.started") or not self.alive, what="the worker to start")
+        wait_until(lambda: self.events(f"{self.kind}.started") or not self.alive, what="the worker to start")
         self.process.send_signal(signal.SIGTERM)
         status = self.wait(seconds)
         assert status == 0, f"a stopped worker ends with 0, not {status}\n{self.log[-3000:]}"
@@ -200,7 +201,7 @@ class Host:
         executor = {"kind": kind, "command": ["/usr/bin/python3", "-S", "-E", EXECUTOR] + (["child"] if kind == "child" else []),
                     "env": {"FAKE_DIR": {"value": self.fake}}}
         executor["env"].update(more.pop("env", {}))
-        settings = {"roles": roles or ROLES, "parallel": 4, "deadline": "20s", "grace": "5s",
+        settings = {"roles": roles or ROLES, "parallel": 4, "deadline": f"{int(20 * SLOW)}s", "grace": "5s",
                     "executor": executor}
         settings.update(more)
         return settings
@@ -237,11 +238,11 @@ class Host:
         self.run("topics", "apply").ok()
         return self
 
-    def plan(self, default=None, tasks=None, services=None):
+    def plan(self, default=None, tasks=None, services=None, turns=None):
         """What the fake executor does, see fake_executor.py. An empty step approves."""
         path = os.path.join(self.fake, "plan.json")
         with open(path + ".new", "w", encoding="utf-8") as file:
-            json.dump({"default": default or [{}], "tasks": tasks or {}, "services": services or {}}, file)
+            json.dump({"default": default or [{}], "tasks": tasks or {}, "services": services or {}, "turns": turns or {}}, file)
         os.rename(path + ".new", path)
 
     # ---- verbs ----
@@ -380,7 +381,7 @@ class Host:
     def trust_key(self, name, key, text=None):
         # A worker that is just starting must not read the folder between a principal and its key.
         for worker in self.workers:
-            wait_until(lambda: worker.events("worker.ready") or not worker.alive, what="a worker to have started")
+            wait_until(lambda: worker.events(f"{worker.kind}.ready") or not worker.alive, what="a worker to have started")
         folder = os.path.join(self.dir, "trust")
         if text is not None:
             self.put(os.path.join(folder, name + ".yaml"), text.encode())

@@ -9,16 +9,19 @@
 
 #include <cmocka.h>
 
+#include "producer/cmd_coordinator.h"
 #include "producer/cmd_dlq.h"
 #include "producer/cmd_publish.h"
+#include "producer/cmd_runs.h"
 #include "producer/cmd_services.h"
 #include "producer/cmd_turns.h"
 #include "producer/cmd_workflow.h"
 #include "topics/cmd_keys.h"
 #include "topics/cmd_topics.h"
 
-static const struct baton_command *const verbs[] = {&cmd_publish,  &cmd_turns,  &cmd_dlq,
-                                                    &cmd_services, &cmd_topics, &cmd_keys, &cmd_workflow};
+static const struct baton_command *const verbs[] = {
+    &cmd_publish, &cmd_turns,    &cmd_dlq,         &cmd_services, &cmd_topics,
+    &cmd_keys,    &cmd_workflow, &cmd_coordinator, &cmd_runs,     &cmd_handoff};
 
 static void check_options(const struct baton_command *command)
 {

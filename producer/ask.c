@@ -1,0 +1,150 @@
+/*
+ * Sends requests and waits for their answers.
+ * In: producer/cmd_runs_ask.c
+ * Out: common/log/log.c, topics/outcomes.c
+ */
+#include "producer/ask.h"
+
+#include "common/record/headers.h"
+#include "topics/catalogue.h"
+#include "topics/outcomes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SEND_TIMEOUT_MS 10000
+
+void asked_done(struct asked *asked)
+{
+    outcome_free(asked->answer);
+    asked->answer = NULL;
+}
+
+/* Is this an executor's process? A courtesy, not a wall: the key decides (RECORD.md section 5). */
+static bool in_attempt(void)
+{
+    const char *attempt = getenv("BATON_ATTEMPT");
+    return attempt != NULL && attempt[0] != '\0';
+}
+
+static baton_code may_ask(const struct session *session, const struct request *request,
+                          bool unattended, struct baton_error *err)
+{
+    const char *word = request_word(request->kind);
+    const bool person = request->kind == REQUEST_touch || request->kind == REQUEST_reopen ||
+                        request->kind == REQUEST_answer;
+    if (in_attempt() && request->kind == REQUEST_start) {
+        return baton_fail(err, BATON_E_nested_start,
+                          "a run is not started from inside an attempt (BATON_ATTEMPT is set)");
+    }
+    if (in_attempt() && request->kind != REQUEST_handoff) {
+        return baton_fail(err, BATON_E_person_required,
+                          "%s is asked by people, not from inside an attempt", word);
+    }
+    if (person && unattended) {
+        return baton_fail(err, BATON_E_person_required,
+                          "%s is asked by people, and nobody is here (BATON_MODE, CI); "
+                          "BATON_MODE=attended says that somebody is",
+                          word);
+    }
+    if (session->identity.required && !trust_may_request(session->identity.principal, word)) {
+        return baton_fail(err, BATON_E_not_permitted,
+                          "%s may not ask for %s: in its trust file put `request: [%s]`",
+                          session->identity.name, word, word);
+    }
+    return BATON_OK;
+}
+
+/* Nothing is sent that a coordinator would not read. */
+static baton_code check_form(const struct buf *value, struct baton_error *err)
+{
+    struct request *read = NULL;
+    struct baton_error why = {BATON_OK, ""};
+    baton_code rc = request_parse(value->data, value->len, &read, &why);
+    request_free(read);
+    return rc == BATON_OK || rc == BATON_E_no_memory
+               ? rc
+               : baton_fail(err, BATON_E_invalid_request, "%s", why.text);
+}
+
+static baton_code send(struct session *session, const struct request *request,
+                       struct baton_error *err)
+{
+    const struct topic_name topic = topic_name(TOPIC_requests, session->config->prefix.s, NULL);
+    struct log_publisher *publisher = NULL;
+    struct buf value = BUF_INIT;
+    struct proof_text proof;
+    baton_code rc = BATON_E_no_memory;
+    request_encode(request, &value);
+    if (!buf_ok(&value) || (rc = check_form(&value, err)) != BATON_OK) {
+        goto out;
+    }
+    const struct digest digest = digest_of(value.data, value.len);
+    if ((rc = identity_prove(&session->identity, PROOF_request, request->run_id.s, &digest, &proof,
+                             err)) != BATON_OK) {
+        goto out;
+    }
+    const struct log_header header = {HEADER_SIG, proof.s, strlen(proof.s)};
+    struct log_record record = {.topic = topic.s,
+                                .partition = LOG_PARTITION_BY_KEY,
+                                .key = request->run_id.s,
+                                .key_len = strlen(request->run_id.s),
+                                .value = value.data,
+                                .value_len = value.len,
+                                .headers = &header,
+                                .n_headers = proof.s[0] != '\0' ? 1 : 0};
+    if ((rc = log_publisher_open(session->log, &publisher, err)) == BATON_OK) {
+        rc = log_publish(publisher, &record, 1, SEND_TIMEOUT_MS, err);
+        log_publisher_close(publisher);
+    }
+out:
+    buf_done(&value);
+    return rc;
+}
+
+static baton_code await(struct outcome_watch *watch, const struct request *request,
+                        struct mono_ms until, struct asked *asked, struct baton_error *err)
+{
+    for (;;) {
+        struct outcome *outcome = NULL;
+        baton_code rc = outcome_watch_next(watch, until, &outcome, err);
+        if (rc != BATON_OK || outcome == NULL) {
+            return rc;
+        }
+        if (outcome->event == OUTCOME_answer && strcmp(outcome->answers_id.s, request->id.s) == 0) {
+            asked->answered = true;
+            asked->code = outcome->code;
+            asked->answer = outcome;
+            return BATON_OK;
+        }
+        outcome_free(outcome);
+    }
+}
+
+baton_code ask_send(struct session *session, struct request *request, bool unattended,
+                    int64_t timeout_ms, struct asked *ret_asked, struct baton_error *err)
+{
+    const struct outcome_trust trust = session_trust(session);
+    struct asked asked = {.code = BATON_OK};
+    struct outcome_watch *watch = NULL;
+    baton_code rc = may_ask(session, request, unattended, err);
+    random_hex(request->id.s, 32);
+    request->at = wall_now();
+    if (rc == BATON_OK) {
+        rc = outcome_watch_open(session->log, session->config->prefix.s, request->run_id.s, &trust,
+                                &watch, err);
+    }
+    if (rc == BATON_OK) {
+        rc = send(session, request, err);
+    }
+    if (rc == BATON_OK && timeout_ms > 0) {
+        rc = await(watch, request, (struct mono_ms){mono_now().v + timeout_ms}, &asked, err);
+    }
+    outcome_watch_close(watch);
+    if (rc == BATON_OK) {
+        *ret_asked = asked;
+    } else {
+        asked_done(&asked);
+    }
+    return rc;
+}

@@ -1,0 +1,32 @@
+/*
+ * Asking: signed requests of runs, and the coordinator's answers.
+ *
+ * In: cmd_runs_ask.c  Out: common/record/request.c, common/log/log.c
+ *
+ * What can be refused is refused before anything is sent: an executor may start nothing (L-05), and who
+ * lacks the right is told so. The coordinator judges again. Main thread.
+ */
+#ifndef BATON_PRODUCER_ASK_H
+#define BATON_PRODUCER_ASK_H
+
+#include "baton/code.h"
+#include "common/record/request.h"
+#include "producer/session.h"
+
+/* What came of a request that is in the log. */
+struct asked {
+    bool answered;          /* false: no coordinator answered in time; it will be taken in */
+    baton_code code;        /* the answer */
+    struct outcome *answer; /* its result says more; NULL unless answered */
+};
+void asked_done(struct asked *asked);
+
+/*
+ * Sends the request (id and at are set here) and waits at most timeout_ms for its answer. unattended:
+ * whether nobody is there. nested_start (an attempt asks for a start), person_required (an attempt, or
+ * nobody, asks what only people may), not_permitted, topic_missing.
+ */
+baton_code ask_send(struct session *session, struct request *request, bool unattended,
+                    int64_t timeout_ms, struct asked *ret_asked, struct baton_error *err);
+
+#endif

@@ -1,0 +1,429 @@
+/*
+ * `baton runs list | show | wait`, and the table of the others.
+ * In: deploy/baton.c
+ * Out: producer/run_log.c
+ */
+#include "producer/cmd_runs.h"
+
+#include "common/base/check.h"
+#include "common/base/jsonw.h"
+#include "common/base/limits.h"
+#include "common/base/quantity.h"
+#include "common/base/text.h"
+#include "common/base/word.h"
+#include "producer/run_log.h"
+#include "producer/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define POLL_MS 200
+
+/* ---- one run ---- */
+
+static void text_or_null(struct jsonw *w, const char *key, const char *text)
+{
+    jsonw_key_text(w, key, text != NULL && text[0] != '\0' ? text : NULL);
+}
+
+static void time_or_null(struct jsonw *w, const char *key, struct wall_ms at)
+{
+    jsonw_key_text(w, key, at.v != 0 ? wall_text(at).s : NULL);
+}
+
+static void json_turn(struct jsonw *w, const struct run_turn *turn)
+{
+    jsonw_begin_object(w);
+    jsonw_key_int(w, "no", turn->no);
+    jsonw_key_text(w, "turn_id", turn->id.s);
+    jsonw_key_int(w, "epoch", turn->epoch);
+    jsonw_key_int(w, "task_rev", turn->task_rev);
+    jsonw_key_text(w, "by", turn->by.s);
+    text_or_null(w, "from", turn->from.s);
+    jsonw_key_text(w, "slot", turn->slot.s);
+    jsonw_key_text(w, "role", role_word(turn->role));
+    jsonw_key_text(w, "service", turn->service.s);
+    jsonw_key_text(w, "born", turn->born.s);
+    jsonw_key_int(w, "attempt", turn->attempt);
+    jsonw_key_text(w, "state", turn_state_word(turn->state));
+    text_or_null(w, "verdict", turn->has_verdict ? verdict_word(turn->verdict) : NULL);
+    text_or_null(w, "code", turn->code != BATON_OK ? baton_code_word(turn->code) : NULL);
+    jsonw_key_int(w, "cost_micros", turn->cost);
+    time_or_null(w, "begun_at", turn->begun_at);
+    time_or_null(w, "claimed_at", turn->claimed_at);
+    time_or_null(w, "ended_at", turn->ended_at);
+    jsonw_end(w);
+}
+
+static void json_edge(struct jsonw *w, const struct run *run, const struct run_edge *edge)
+{
+    int cap = 0;
+    for (size_t i = 0; i < run->workflow->n_transitions; i++) {
+        const struct workflow_transition *one = &run->workflow->transitions[i];
+        cap = strcmp(one->name.s, edge->name.s) == 0 ? one->cap : cap;
+    }
+    jsonw_begin_object(w);
+    jsonw_key_text(w, "name", edge->name.s);
+    jsonw_key_int(w, "taken", edge->taken);
+    jsonw_key_int(w, "cap", cap);
+    jsonw_key_int(w, "total", edge->total);
+    jsonw_key_int(w, "cost_micros", edge->cost);
+    jsonw_key_int(w, "time_ms", edge->time_ms);
+    jsonw_end(w);
+}
+
+void runs_print_json(const struct run *run, struct buf *out)
+{
+    struct jsonw w = jsonw_to(out);
+    jsonw_begin_object(&w);
+    jsonw_key_text(&w, "run_id", run->id.s);
+    jsonw_key_text(&w, "workflow", run->workflow->name.s);
+    jsonw_key_text(&w, "digest", run->workflow->digest);
+    jsonw_key_int(&w, "epoch", run->epoch);
+    jsonw_key_text(&w, "state", run_state_word(run->state));
+    text_or_null(&w, "why", run->why);
+    text_or_null(&w, "code", run->code != BATON_OK ? baton_code_word(run->code) : NULL);
+    text_or_null(&w, "stage", run->stage.s);
+    text_or_null(&w, "pending", run->pending.turn.s);
+    jsonw_key_text(&w, "task_id", run->task_id.s);
+    jsonw_key_int(&w, "task_rev", run->task_rev);
+    jsonw_key_text(&w, "task_status", task_status_word(run->task_status));
+    jsonw_key_text(&w, "by", run->by.s);
+    jsonw_key_text(&w, "summary", run->summary);
+    jsonw_key_int(&w, "requests", run->request_no);
+    jsonw_key_int(&w, "cost_micros", run_cost(run));
+    time_or_null(&w, "started_at", run->started_at);
+    time_or_null(&w, "deadline", run->deadline);
+    time_or_null(&w, "updated_at", run->updated_at);
+    time_or_null(&w, "ended_at", run->ended_at);
+    jsonw_key(&w, "edges");
+    jsonw_begin_array(&w);
+    for (size_t i = 0; i < run->n_edges; i++) {
+        json_edge(&w, run, &run->edges[i]);
+    }
+    jsonw_end(&w);
+    jsonw_key(&w, "turns");
+    jsonw_begin_array(&w);
+    for (size_t i = 0; i < run->n_kept; i++) {
+        json_turn(&w, &run->turns[i]);
+    }
+    jsonw_end(&w);
+    jsonw_end(&w);
+    buf_add_char(out, '\n');
+}
+
+/* "0.0125" dollars; "-" where nothing was told. */
+static void money(struct table *table, int64_t micros)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%lld.%04lld", (long long)(micros / 1000000),
+             (long long)(micros % 1000000 / 100));
+    table_whole(table, micros > 0 ? text : NULL);
+}
+
+static void print_path(const struct run *run, struct buf *out)
+{
+    static const char *const titles[] = {"NO",      "BY",    "SLOT", "ROLE",  "SERVICE", "STATE",
+                                         "VERDICT", "TRIES", "COST", "BEGUN", "TURN"};
+    struct table *table = table_new(titles, COUNT_OF(titles));
+    for (size_t i = 0; table != NULL && i < run->n_kept; i++) {
+        const struct run_turn *turn = &run->turns[i];
+        table_int(table, turn->no);
+        table_text(table, turn->by.s);
+        table_text(table, turn->slot.s);
+        table_whole(table, role_word(turn->role));
+        table_text(table, turn->service.s);
+        table_whole(table, turn_state_word(turn->state));
+        table_whole(table, turn->has_verdict        ? verdict_word(turn->verdict)
+                           : turn->code != BATON_OK ? baton_code_word(turn->code)
+                                                    : NULL);
+        table_int(table, turn->attempt);
+        money(table, turn->cost);
+        table_whole(table, command_time(turn->begun_at).s);
+        table_text(table, turn->id.s);
+    }
+    out->broken = out->broken || table == NULL || !table_print(table, command_width(), out);
+    table_free(table);
+}
+
+static void print_edges(const struct run *run, struct buf *out)
+{
+    static const char *const titles[] = {"TRANSITION", "TAKEN", "CAP", "EVER", "COST", "TIME"};
+    struct table *table = table_new(titles, COUNT_OF(titles));
+    for (size_t i = 0; table != NULL && i < run->n_edges; i++) {
+        const struct run_edge *edge = &run->edges[i];
+        int cap = 0;
+        for (size_t t = 0; t < run->workflow->n_transitions; t++) {
+            const struct workflow_transition *one = &run->workflow->transitions[t];
+            cap = strcmp(one->name.s, edge->name.s) == 0 ? one->cap : cap;
+        }
+        table_text(table, edge->name.s);
+        table_int(table, edge->taken);
+        if (cap > 0) {
+            table_int(table, cap);
+        } else {
+            table_text(table, NULL);
+        }
+        table_int(table, edge->total);
+        money(table, edge->cost);
+        table_whole(table, quantity_duration_text(edge->time_ms).s);
+    }
+    out->broken = out->broken || table == NULL || !table_print(table, command_width(), out);
+    table_free(table);
+}
+
+void runs_print_text(const struct run *run, struct buf *out)
+{
+    buf_printf(out, "run %s  %s  %s, epoch %d\n", run->id.s, run->workflow->name.s,
+               run_state_word(run->state), run->epoch);
+    buf_printf(out, "task %s, revision %d, %s: ", run->task_id.s, run->task_rev,
+               task_status_word(run->task_status));
+    text_add(out, run->summary, strlen(run->summary), 200);
+    buf_printf(out, "\nstarted by %s at %s", run->by.s, command_time(run->started_at).s);
+    if (run->deadline.v > 0 && run_state_open(run->state)) {
+        buf_printf(out, ", over at %s", command_time(run->deadline).s);
+    }
+    if (run->ended_at.v > 0) {
+        buf_printf(out, ", ended at %s", command_time(run->ended_at).s);
+    }
+    buf_add_char(out, '\n');
+    if (run->why[0] != '\0') {
+        buf_add_text(out, run->state == RUN_waiting ? "waits for a person: " : "why: ");
+        text_add(out, run->why, strlen(run->why), 0);
+        buf_add_char(out, '\n');
+    }
+    buf_add_char(out, '\n');
+    print_path(run, out);
+    buf_add_char(out, '\n');
+    print_edges(run, out);
+}
+
+static int run_show(struct command *cmd)
+{
+    struct session session = {.log = NULL};
+    struct run *run = NULL;
+    struct buf out = BUF_INIT;
+    struct baton_error err = {BATON_OK, ""};
+    baton_code rc = session_open(cmd, &session, &err);
+    if (rc == BATON_OK) {
+        rc = run_log_find(session.log, session.config, cmd->args[0], &run, &err);
+    }
+    if (rc != BATON_OK) {
+        session_done(&session);
+        return command_fail(cmd, rc, &err);
+    }
+    if (cmd->json) {
+        runs_print_json(run, &out);
+    } else {
+        runs_print_text(run, &out);
+    }
+    command_print(cmd, &out);
+    buf_done(&out);
+    run_free(run);
+    session_done(&session);
+    return 0;
+}
+
+static const struct baton_command cmd_runs_show = {
+    .name = "show",
+    .summary = "show a run: who is at turn, the path so far, what each transition took",
+    .usage = "RUN [--json]",
+    .description =
+        "RUN is the run's id, or its first characters. The path lists every turn: by which "
+        "transition it came, its slot, role and service, and what it ended with. Below it stand "
+        "the "
+        "transitions that were taken: how often since a person touched the run, the cap, and what "
+        "their turns cost.",
+    .args_min = 1,
+    .args_max = 1,
+    .examples = "baton runs show r-3f0c\nbaton runs show r-3f0c --json\n",
+    .run = run_show,
+};
+
+/* ---- list ---- */
+
+struct listing {
+    struct command *cmd;
+    struct table *table;
+    struct buf *out;
+    unsigned states;
+    int64_t left;
+};
+
+static bool list_one(void *arg, const struct run *run)
+{
+    struct listing *listing = arg;
+    if (listing->states != 0 && (listing->states & (1u << run->state)) == 0) {
+        return true;
+    }
+    if (listing->left-- <= 0) {
+        return false;
+    }
+    if (listing->cmd->json) {
+        runs_print_json(run, listing->out);
+        return command_print(listing->cmd, listing->out);
+    }
+    const struct run_turn *last = run->n_kept > 0 ? &run->turns[run->n_kept - 1] : NULL;
+    table_text(listing->table, run->id.s);
+    table_text(listing->table, run->workflow->name.s);
+    table_text(listing->table, run->task_id.s);
+    table_whole(listing->table, run_state_word(run->state));
+    table_text(listing->table, last != NULL ? last->slot.s : NULL);
+    table_text(listing->table, last != NULL ? last->service.s : NULL);
+    table_int(listing->table, run->n_turns);
+    table_whole(listing->table, command_time(run->updated_at).s);
+    table_text(listing->table, run->why[0] != '\0' ? run->why : NULL);
+    return true;
+}
+
+static int run_list(struct command *cmd)
+{
+    static const char *const titles[] = {"RUN",     "WORKFLOW", "TASK",    "STATE", "SLOT",
+                                         "SERVICE", "TURNS",    "UPDATED", "WHY"};
+    struct session session = {.log = NULL};
+    struct buf out = BUF_INIT;
+    struct baton_error err = {BATON_OK, ""};
+    struct listing listing = {.cmd = cmd, .out = &out, .left = command_int(cmd, "limit")};
+    const char *state = command_text(cmd, "state");
+    enum run_state wanted;
+    if (state != NULL && !run_state_parse(state, strlen(state), &wanted)) {
+        return command_usage(cmd,
+                             "'%s' is no state of a run: active, waiting, completed, failed, "
+                             "expired, cancelled",
+                             text_quote_of(state).s);
+    }
+    listing.states = state != NULL ? 1u << wanted : 0;
+    baton_code rc = session_open(cmd, &session, &err);
+    if (rc == BATON_OK) {
+        listing.table = table_new(titles, COUNT_OF(titles));
+        rc = listing.table != NULL
+                 ? run_log_each(session.log, session.config, list_one, &listing, &err)
+                 : BATON_E_no_memory;
+    }
+    if (rc == BATON_OK && !cmd->json) {
+        command_table(cmd, listing.table);
+    }
+    table_free(listing.table);
+    session_done(&session);
+    buf_done(&out);
+    return rc == BATON_OK ? 0 : command_fail(cmd, rc, &err);
+}
+
+/* clang-format off */
+static const struct command_option list_options[] = {
+    {.name = "state", .argument = "WORD", .kind = OPTION_text,
+     .help = "Only runs in this state: active, waiting, completed, failed, expired or cancelled."},
+    {.name = "limit", .argument = "N", .kind = OPTION_int, .fallback = "50", .min = 1, .max = 1000000,
+     .help = "At most so many."},
+};
+/* clang-format on */
+
+static const struct baton_command cmd_runs_list = {
+    .name = "list",
+    .summary = "list runs: where each is, and what it waits for",
+    .usage = "[--state WORD] [--limit N] [--json]",
+    .description = "From the run log, without a coordinator. With --json one object a line.",
+    .options = list_options,
+    .n_options = COUNT_OF(list_options),
+    .examples = "baton runs list\n# what waits for a person\nbaton runs list --state waiting\n",
+    .run = run_list,
+};
+
+/* ---- wait ---- */
+
+/* What a script learns from how a run stands: 0 only if it has completed. */
+static baton_code code_of(const struct run *run)
+{
+    switch (run->state) {
+    case RUN_completed:
+        return BATON_OK;
+    case RUN_waiting:
+        return run->code != BATON_OK ? run->code : BATON_E_person_required;
+    case RUN_expired:
+        return BATON_E_deadline_exceeded;
+    case RUN_failed:
+    case RUN_cancelled:
+        return BATON_E_run_terminal;
+    case RUN_active:
+    case RUN_STATE_COUNT:
+        break;
+    }
+    return BATON_E_timed_out;
+}
+
+static int run_wait(struct command *cmd)
+{
+    struct session session = {.log = NULL};
+    struct run *run = NULL;
+    struct buf out = BUF_INIT;
+    struct baton_error err = {BATON_OK, ""};
+    const int64_t timeout_ms = command_int(cmd, "timeout");
+    const struct mono_ms until = {mono_now().v + timeout_ms};
+    baton_code rc = session_open(cmd, &session, &err);
+    while (rc == BATON_OK) {
+        run_free(run);
+        run = NULL;
+        rc = run_log_find(session.log, session.config, cmd->args[0], &run, &err);
+        if (rc == BATON_OK && (run->state != RUN_active || mono_now().v >= until.v)) {
+            break;
+        }
+        usleep(POLL_MS * 1000);
+    }
+    session_done(&session);
+    if (rc != BATON_OK) {
+        return command_fail(cmd, rc, &err);
+    }
+    if (cmd->json) {
+        runs_print_json(run, &out);
+    } else {
+        runs_print_text(run, &out);
+    }
+    command_print(cmd, &out);
+    buf_done(&out);
+    const int status = baton_code_exit(code_of(run));
+    run_free(run);
+    return status;
+}
+
+/* clang-format off */
+static const struct command_option wait_options[] = {
+    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = "10m",
+     .help = "How long; then the exit status is 8."},
+};
+/* clang-format on */
+
+static const struct baton_command cmd_runs_wait = {
+    .name = "wait",
+    .summary = "wait until a run has ended or waits for a person",
+    .usage = "RUN [--timeout DURATION] [--json]",
+    .description =
+        "Prints the run as `runs show` does. Exit status 0: it has completed; 3, 4 or 6: "
+        "it waits for a person, was cancelled or failed; 7: its deadline has passed; 8: "
+        "it still goes on.",
+    .options = wait_options,
+    .n_options = COUNT_OF(wait_options),
+    .args_min = 1,
+    .args_max = 1,
+    .examples = "baton runs wait r-3f0c --timeout 1h\n",
+    .run = run_wait,
+};
+
+static const struct baton_command *const subcommands[] = {
+    &cmd_runs_start, &cmd_runs_list,   &cmd_runs_show,  &cmd_runs_wait,
+    &cmd_runs_touch, &cmd_runs_cancel, &cmd_runs_reopen};
+
+const struct baton_command cmd_runs = {
+    .name = "runs",
+    .summary = "start, follow, touch, cancel and reopen runs of workflows",
+    .usage = "start|list|show|wait|touch|cancel|reopen",
+    .description = "A run is one execution of a workflow over a task. Coordinators move it; what "
+                   "is asked of it "
+                   "here is a signed request, which one of them answers.",
+    .subcommands = subcommands,
+    .n_subcommands = COUNT_OF(subcommands),
+    .examples =
+        "baton runs start --workflow paired-review --task t-41 --summary 'Mend the parser'\n"
+        "baton runs list\n",
+};

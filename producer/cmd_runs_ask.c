@@ -1,0 +1,387 @@
+/*
+ * What is asked of runs: `baton runs start | touch | cancel | reopen`, `baton handoff`.
+ * In: deploy/baton.c
+ * Out: producer/ask.c
+ */
+#include "producer/cmd_runs.h"
+
+#include "common/base/check.h"
+#include "common/base/jsonw.h"
+#include "common/base/text.h"
+#include "common/record/payload.h"
+#include "producer/ask.h"
+#include "producer/input.h"
+#include "producer/run_log.h"
+#include "producer/session.h"
+#include "topics/outcomes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ASK_TIMEOUT "10s"
+
+/* ---- what came of it ---- */
+
+static void print_answer(struct command *cmd, const struct request *request,
+                         const struct asked *asked, struct buf *out)
+{
+    const char *status = !asked->answered ? "queued" : asked->code == BATON_OK ? "done" : "refused";
+    if (!cmd->json) {
+        buf_printf(out, "%s  %s  %s\n", status, request_word(request->kind), request->run_id.s);
+        return;
+    }
+    struct jsonw w = jsonw_to(out);
+    jsonw_begin_object(&w);
+    jsonw_key_text(&w, "run_id", request->run_id.s);
+    jsonw_key_text(&w, "kind", request_word(request->kind));
+    jsonw_key_text(&w, "status", status);
+    jsonw_key_bool(&w, "answered", asked->answered);
+    jsonw_key_text(&w, "code", asked->code != BATON_OK ? baton_code_word(asked->code) : NULL);
+    jsonw_key_text(&w, "key", request->key[0] != '\0' ? request->key : NULL);
+    jsonw_key(&w, "result");
+    jsonw_raw(&w, "", 0);
+    if (asked->answer != NULL && asked->answer->result != NULL) {
+        result_print(asked->answer->result, asked->answer->result_len, out);
+    } else {
+        buf_add_text(out, "null");
+    }
+    jsonw_end(&w);
+    buf_add_char(out, '\n');
+}
+
+/* The text of a refusal, as the coordinator says it. */
+static void refusal(const struct asked *asked, struct baton_error *err)
+{
+    struct json_doc *doc = NULL;
+    size_t len;
+    const struct outcome *answer = asked->answer;
+    baton_fail(err, asked->code, "%s", baton_code_text(asked->code));
+    if (answer == NULL || answer->result == NULL ||
+        json_parse(answer->result, answer->result_len, LIMIT_RECORD, LIMIT_JSON_DEPTH, &doc,
+                   NULL) != BATON_OK) {
+        return;
+    }
+    const char *text = json_member_text(json_root(doc), "text", &len);
+    const char *stage = json_member_text(json_root(doc), "stage", &len);
+    if (text[0] != '\0') {
+        baton_fail(err, asked->code, "%s%s%s", stage, stage[0] != '\0' ? ": " : "",
+                   text_quote_of(text).s);
+    }
+    json_free(doc);
+}
+
+/* Sends and prints; the exit status. */
+static int ask(struct command *cmd, struct session *session, struct request *request)
+{
+    struct asked asked = {.code = BATON_OK};
+    struct baton_error err = {BATON_OK, ""};
+    struct buf out = BUF_INIT;
+    baton_code rc =
+        ask_send(session, request, cmd->unattended, command_int(cmd, "timeout"), &asked, &err);
+    if (rc != BATON_OK) {
+        return command_fail(cmd, rc, &err);
+    }
+    /* A start that was known before is the same run: that is what it was asked for. */
+    const bool same = request->kind == REQUEST_start && asked.code == BATON_E_duplicate;
+    if (asked.code != BATON_OK && !same && !cmd->json) {
+        refusal(&asked, &err);
+        asked_done(&asked);
+        return command_fail(cmd, err.code, &err);
+    }
+    print_answer(cmd, request, &asked, &out);
+    command_print(cmd, &out);
+    buf_done(&out);
+    if (!asked.answered) {
+        command_note(cmd, "no coordinator has answered yet; the request is in the log and will be "
+                          "taken in");
+    }
+    const int status = same ? 0 : baton_code_exit(asked.code);
+    asked_done(&asked);
+    return status;
+}
+
+/* ---- start ---- */
+
+static baton_code read_inputs(struct command *cmd, struct request *request, struct buf *data,
+                              struct buf *payload, struct baton_error *err)
+{
+    size_t n_data = 0;
+    const char *const *list = command_list(cmd, "data", &n_data);
+    const char *file = command_text(cmd, "payload");
+    struct buf bytes = BUF_INIT;
+    baton_code rc = input_time(cmd, "deadline", &request->deadline, err);
+    if (rc == BATON_OK) {
+        rc = input_data(list, n_data, data, err);
+    }
+    if (rc == BATON_OK && file != NULL && (rc = input_read(file, &bytes, err)) == BATON_OK) {
+        struct jsonw w = jsonw_to(payload);
+        payload_write(&w, NULL, bytes.data != NULL ? bytes.data : "", bytes.len);
+    }
+    if (rc == BATON_OK && (!buf_ok(data) || !buf_ok(payload) || !buf_ok(&bytes))) {
+        rc = baton_fail(err, BATON_E_no_memory, "no memory for the request");
+    }
+    buf_done(&bytes);
+    return rc;
+}
+
+static baton_code check_start(const struct command *cmd, struct request *request,
+                              struct baton_error *err)
+{
+    const char *workflow = command_text(cmd, "workflow");
+    const char *task = command_text(cmd, "task");
+    const char *key = command_text(cmd, "key");
+    if (!plain_id_valid(workflow, strlen(workflow))) {
+        return baton_fail(err, BATON_E_invalid_request,
+                          "'%s' is no workflow's name; `baton workflow list` names them",
+                          text_quote_of(workflow).s);
+    }
+    if (!task_id_valid(task, strlen(task))) {
+        return baton_fail(err, BATON_E_invalid_request,
+                          "'%s' is no task id: 1 to %d of [A-Za-z0-9._/#:-]", text_quote_of(task).s,
+                          ID_MAX);
+    }
+    if (key != NULL && !idempotency_key_valid(key, strlen(key))) {
+        return baton_fail(err, BATON_E_invalid_request,
+                          "'%s' is no idempotency key: 1 to %d of [A-Za-z0-9._/#:-]",
+                          text_quote_of(key).s, KEY_MAX);
+    }
+    request->workflow = plain_id_of(workflow);
+    request->task_id = task_id_of(task);
+    request->task_rev = (int32_t)command_int(cmd, "rev");
+    if (key != NULL) {
+        snprintf(request->key, sizeof(request->key), "%s", key);
+    } else {
+        random_hex(request->key, 32);
+    }
+    return BATON_OK;
+}
+
+static int run_start(struct command *cmd)
+{
+    struct session session = {.log = NULL};
+    struct request request = {.kind = REQUEST_start};
+    struct buf data = BUF_INIT;
+    struct buf payload = BUF_INIT;
+    struct baton_error err = {BATON_OK, ""};
+    int status = 0;
+    baton_code rc = check_start(cmd, &request, &err);
+    if (rc != BATON_OK) {
+        return command_fail(cmd, rc, &err);
+    }
+    if ((rc = read_inputs(cmd, &request, &data, &payload, &err)) == BATON_OK) {
+        rc = session_open_signing(cmd, &session, &err);
+        if (rc == BATON_OK) {
+            request.run_id =
+                request_run_id(session.identity.fleet, session.identity.name, request.key);
+            request.summary = (char *)command_text(cmd, "summary");
+            request.data = data.data;
+            request.data_len = data.len;
+            request.payload = payload.data;
+            request.payload_len = payload.len;
+            status = ask(cmd, &session, &request);
+        }
+        session_done(&session);
+    }
+    buf_done(&data);
+    buf_done(&payload);
+    return rc == BATON_OK ? status : command_fail(cmd, rc, &err);
+}
+
+/* clang-format off */
+static const struct command_option start_options[] = {
+    {.name = "workflow", .argument = "NAME", .kind = OPTION_text, .required = true,
+     .help = "The workflow, as the coordinators' host knows it (`baton workflow list`)."},
+    {.name = "task", .letter = 't', .argument = "ID", .kind = OPTION_text, .required = true,
+     .help = "What is worked on: 1 to 64 of [A-Za-z0-9._/#:-]."},
+    {.name = "rev", .argument = "N", .kind = OPTION_int, .fallback = "0", .min = 0, .max = INT32_MAX,
+     .help = "Revision of the task."},
+    {.name = "summary", .argument = "TEXT", .kind = OPTION_text, .required = true,
+     .help = "What is to be done, at most 4096 bytes: the first turn's summary, and told to all."},
+    {.name = "payload", .letter = 'p', .argument = "FILE", .kind = OPTION_text,
+     .help = "What is to be worked on, for every turn; - reads standard input."},
+    {.name = "data", .letter = 'd', .argument = "KEY=VALUE", .kind = OPTION_multi,
+     .help = "A fact for the first turn, as a text."},
+    {.name = "deadline", .argument = "TIME", .kind = OPTION_text,
+     .help = "The run expires then: 2026-11-29T14:20:43Z. The workflow's `deadline` unless given."},
+    {.name = "key", .letter = 'k', .argument = "KEY", .kind = OPTION_text,
+     .help = "Idempotency key: starting again with the same key is the same run. Random and printed unless given."},
+    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = ASK_TIMEOUT,
+     .help = "How long a coordinator's answer is waited for; without one the request stays in the log."},
+};
+/* clang-format on */
+
+const struct baton_command cmd_runs_start = {
+    .name = "start",
+    .summary = "start a run of a workflow over a task",
+    .usage = "--workflow NAME --task ID --summary TEXT [--payload FILE] [--data KEY=VALUE]",
+    .description =
+        "Asks the coordinators to begin a run, and prints its id. Its first turn goes to the "
+        "workflow's `start`. Refused from inside an attempt (BATON_ATTEMPT): no agent starts a run "
+        "of its own.",
+    .options = start_options,
+    .n_options = COUNT_OF(start_options),
+    .examples = "baton runs start --workflow paired-review --task t-41 --summary 'Mend the parser' "
+                "--payload task.md\n",
+    .run = run_start,
+};
+
+/* ---- of a run that is there ---- */
+
+static int ask_of_run(struct command *cmd, struct request *request, const char *word)
+{
+    struct session session = {.log = NULL};
+    struct run *run = NULL;
+    struct baton_error err = {BATON_OK, ""};
+    int status = 0;
+    baton_code rc = session_open_signing(cmd, &session, &err);
+    if (rc == BATON_OK) {
+        rc = run_log_find(session.log, session.config, word, &run, &err);
+    }
+    if (rc == BATON_OK) {
+        request->run_id = run->id;
+        request->request_no = run->request_no + 1;
+        status = ask(cmd, &session, request);
+    }
+    run_free(run);
+    session_done(&session);
+    return rc == BATON_OK ? status : command_fail(cmd, rc, &err);
+}
+
+static int ask_with_reason(struct command *cmd, enum request_kind kind)
+{
+    struct request request = {.kind = kind};
+    request.reason = (char *)command_text(cmd, "reason");
+    return ask_of_run(cmd, &request, cmd->args[0]);
+}
+
+static int run_touch_verb(struct command *cmd)
+{
+    return ask_with_reason(cmd, REQUEST_touch);
+}
+
+static int run_cancel_verb(struct command *cmd)
+{
+    return ask_with_reason(cmd, REQUEST_cancel);
+}
+
+static int run_reopen_verb(struct command *cmd)
+{
+    return ask_with_reason(cmd, REQUEST_reopen);
+}
+
+/* clang-format off */
+static const struct command_option reason_options[] = {
+    {.name = "reason", .argument = "TEXT", .kind = OPTION_text, .help = "Why, for people."},
+    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = ASK_TIMEOUT,
+     .help = "How long a coordinator's answer is waited for."},
+};
+static const struct command_option must_reason_options[] = {
+    {.name = "reason", .argument = "TEXT", .kind = OPTION_text, .required = true, .help = "Why, for people."},
+    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = ASK_TIMEOUT,
+     .help = "How long a coordinator's answer is waited for."},
+};
+/* clang-format on */
+
+const struct baton_command cmd_runs_touch = {
+    .name = "touch",
+    .summary = "let a run go on that has reached a cap",
+    .usage = "RUN [--reason TEXT]",
+    .description = "The counters of all its transitions begin anew, and what waited at a cap is "
+                   "decided again. For people only.",
+    .options = reason_options,
+    .n_options = COUNT_OF(reason_options),
+    .args_min = 1,
+    .args_max = 1,
+    .examples = "baton runs touch r-3f0c --reason 'one more round'\n",
+    .run = run_touch_verb,
+};
+
+const struct baton_command cmd_runs_cancel = {
+    .name = "cancel",
+    .summary = "cancel a run and its open turns",
+    .usage = "RUN --reason TEXT",
+    .description =
+        "Its open turns are cancelled where they are; what they still say is not applied.",
+    .options = must_reason_options,
+    .n_options = COUNT_OF(must_reason_options),
+    .args_min = 1,
+    .args_max = 1,
+    .examples = "baton runs cancel r-3f0c --reason 'not needed any more'\n",
+    .run = run_cancel_verb,
+};
+
+const struct baton_command cmd_runs_reopen = {
+    .name = "reopen",
+    .summary = "begin a run that has ended anew",
+    .usage = "RUN --reason TEXT",
+    .description =
+        "Its epoch rises, so results of before count no more, and the workflow begins at "
+        "its start. For people only.",
+    .options = must_reason_options,
+    .n_options = COUNT_OF(must_reason_options),
+    .args_min = 1,
+    .args_max = 1,
+    .examples = "baton runs reopen r-3f0c --reason 'cancelled by mistake'\n",
+    .run = run_reopen_verb,
+};
+
+/* ---- handoff ---- */
+
+static int run_handoff(struct command *cmd)
+{
+    struct request request = {.kind = REQUEST_handoff};
+    struct buf data = BUF_INIT;
+    struct baton_error err = {BATON_OK, ""};
+    size_t n_data = 0;
+    const char *const *list = command_list(cmd, "data", &n_data);
+    baton_code rc = input_data(list, n_data, &data, &err);
+    const char *from = command_text(cmd, "from");
+    const char *to = command_text(cmd, "to");
+    if (rc == BATON_OK &&
+        (strlen(from) >= sizeof(request.from) || strlen(to) >= sizeof(request.target))) {
+        rc = baton_fail(&err, BATON_E_invalid_request, "a slot's name is at most %zu characters",
+                        sizeof(request.from) - 1);
+    }
+    if (rc != BATON_OK) {
+        buf_done(&data);
+        return command_fail(cmd, rc, &err);
+    }
+    snprintf(request.from, sizeof(request.from), "%s", from);
+    snprintf(request.target, sizeof(request.target), "%s", to);
+    request.summary = (char *)command_text(cmd, "summary");
+    request.data = data.data;
+    request.data_len = data.len;
+    const int status = ask_of_run(cmd, &request, command_text(cmd, "run"));
+    buf_done(&data);
+    return status;
+}
+
+/* clang-format off */
+static const struct command_option handoff_options[] = {
+    {.name = "run", .argument = "RUN", .kind = OPTION_text, .required = true, .help = "The run, or its first characters."},
+    {.name = "from", .argument = "SLOT", .kind = OPTION_text, .required = true, .help = "The sender: NODE or NODE.SLOT."},
+    {.name = "to", .argument = "TARGET", .kind = OPTION_text, .required = true,
+     .help = "As a transition of the sender names it: NODE, NODE.SLOT or '*'."},
+    {.name = "summary", .argument = "TEXT", .kind = OPTION_text, .required = true, .help = "What is to be done."},
+    {.name = "data", .letter = 'd', .argument = "KEY=VALUE", .kind = OPTION_multi,
+     .help = "A fact that the transition's hook declares."},
+    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = ASK_TIMEOUT,
+     .help = "How long a coordinator's answer is waited for."},
+};
+/* clang-format on */
+
+const struct baton_command cmd_handoff = {
+    .name = "handoff",
+    .summary = "hand a run on along one of its transitions",
+    .usage = "--run RUN --from SLOT --to TARGET --summary TEXT",
+    .description =
+        "For a run that waits for a person: takes the one transition that leads from the sender to "
+        "the target, without its verdict. Whatever forbids it is named with the stage where it "
+        "stopped, and nothing is published. The answer is queued, blocked or failed.",
+    .options = handoff_options,
+    .n_options = COUNT_OF(handoff_options),
+    .examples =
+        "baton handoff --run r-3f0c --from reviewer --to owner --summary 'Take the first way'\n",
+    .run = run_handoff,
+};

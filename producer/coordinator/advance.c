@@ -1,0 +1,335 @@
+/*
+ * A run moves on: its first turns, what follows a turn's end, what a person asks for, its end.
+ *
+ * Every handoff goes through the one operation (producer/handoff/handoff.c); what it lets pass is
+ * counted and sent here, in the batch that holds the run's record. So the count is the number of
+ * handoffs that were taken, and nothing is ever refunded (I9).
+ *
+ * In: requests.c, outcomes.c, coordinator.c  Out: producer/handoff/handoff.c, send.c
+ */
+#include "producer/coordinator/internal.h"
+
+#include "common/base/check.h"
+#include "common/base/jsonw.h"
+#include "common/base/limits.h"
+#include "common/record/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what a next turn is told ---- */
+
+/* The members of a raw JSON object of texts, added to the one that is being written. */
+static void add_members(struct jsonw *w, const char *data)
+{
+    struct json_doc *doc = NULL;
+    size_t len;
+    if (data == NULL ||
+        json_parse(data, strlen(data), LIMIT_VALUE, LIMIT_JSON_DEPTH, &doc, NULL) != BATON_OK) {
+        return;
+    }
+    const struct json_value *root = json_root(doc);
+    for (const struct json_value *one = json_kind(root) == JSON_object ? json_first(root) : NULL;
+         one != NULL; one = json_next(one)) {
+        const char *name = json_name(one);
+        const bool ours =
+            strcmp(name, "task") == 0 || strcmp(name, "from") == 0 || strcmp(name, "verdict") == 0;
+        if (json_kind(one) == JSON_text && !ours) {
+            const char *text = json_text(one, &len);
+            jsonw_key_any(w, name, strlen(name));
+            jsonw_plain(w, text, len);
+        }
+    }
+    json_free(doc);
+}
+
+/* Task, sender and verdict as data beside what the sender gave (H-46). */
+static void next_data(const struct run *run, const char *from, const struct run_turn *turn,
+                      const char *data, struct buf *out)
+{
+    struct jsonw w = jsonw_to(out);
+    jsonw_begin_object(&w);
+    jsonw_key_plain(&w, "task", run->summary, strnlen(run->summary, LIMIT_DATA_VALUE / 2));
+    jsonw_key_text(&w, "from", from);
+    if (turn != NULL && turn->has_verdict) {
+        jsonw_key_text(&w, "verdict", verdict_word(turn->verdict));
+    }
+    add_members(&w, data);
+    jsonw_end(&w);
+    BATON_INVARIANT(buf_ok(out));
+}
+
+/* The names of an object's members, borrowed from the document that *ret_doc keeps. */
+static size_t names_of(const char *data, const char **names, struct json_doc **ret_doc)
+{
+    size_t n = 0;
+    *ret_doc = NULL;
+    if (data == NULL ||
+        json_parse(data, strlen(data), LIMIT_VALUE, LIMIT_JSON_DEPTH, ret_doc, NULL) != BATON_OK) {
+        return 0;
+    }
+    const struct json_value *root = json_root(*ret_doc);
+    for (const struct json_value *one = json_kind(root) == JSON_object ? json_first(root) : NULL;
+         one != NULL && n < LIMIT_DATA_KEYS; one = json_next(one)) {
+        names[n++] = json_name(one);
+    }
+    return n;
+}
+
+/* ---- ends and waits ---- */
+
+static void wait_for_person(struct run *run, baton_code code, const char *stage, const char *why)
+{
+    const struct wall_ms now = wall_now();
+    if (run->state == RUN_waiting) {
+        snprintf(run->why, sizeof(run->why), "%s", why);
+        run->updated_at = now;
+    } else {
+        BATON_INVARIANT(run_move(run, RUN_waiting, why, now));
+    }
+    run->code = code;
+    snprintf(run->stage.s, sizeof(run->stage.s), "%s", stage);
+}
+
+void advance_end(struct coordinator *c, struct run *run, enum run_state state, const char *why)
+{
+    const struct wall_ms now = wall_now();
+    BATON_INVARIANT(run_move(run, state, why, now));
+    for (size_t i = 0; i < run->n_kept; i++) {
+        struct run_turn *turn = &run->turns[i];
+        if (turn_state_open(turn->state)) {
+            send_cancel(c, turn, why);
+            run_turn_end(run, turn, TURN_cancelled, now);
+        }
+    }
+    send_run_ended(c, run);
+}
+
+/* ---- taken handoffs ---- */
+
+static bool can_reach(void *arg, size_t slot, baton_code *ret_code)
+{
+    struct coordinator *c = ((void **)arg)[0];
+    const struct run *run = ((void **)arg)[1];
+    return send_reachable(c, run, slot, ret_code);
+}
+
+/* A handoff that may pass: counted once, a turn for each target (I9). */
+static void take(struct coordinator *c, struct run *run, const struct handoff_ask *ask,
+                 const struct handoff_result *result, const char *parent, const char *data)
+{
+    struct buf told = BUF_INIT;
+    struct baton_error err = {BATON_OK, ""};
+    const char *by = result->transition->name.s;
+    const int n = run_total(run, by) + 1;
+    next_data(run, ask->from, ask->turn, data, &told);
+    char from[ID_MAX + 1];
+    snprintf(from, sizeof(from), "%s", ask->from);
+    bool any = false;
+    for (size_t slot = 0; slot < run->workflow->n_slots; slot++) {
+        if ((result->targets & SLOT_BIT(slot)) != 0) {
+            any =
+                send_turn(c, run, by, from, parent, slot, ask->summary, told.data, n, &err) || any;
+        }
+    }
+    buf_done(&told);
+    if (any) {
+        BATON_INVARIANT(run_count(run, by));
+        if (run->state == RUN_waiting) {
+            BATON_INVARIANT(run_move(run, RUN_active, "it goes on", wall_now()));
+        }
+        run->updated_at = wall_now();
+    } else {
+        wait_for_person(run, err.code, handoff_stage_word(HANDOFF_STAGE_publish), err.text);
+    }
+}
+
+void advance_start(struct coordinator *c, struct run *run)
+{
+    struct baton_error err = {BATON_OK, ""};
+    baton_code code = BATON_OK;
+    const int n = run_total(run, RUN_START) + 1;
+    const size_t slot = run->workflow->start;
+    if (!send_reachable(c, run, slot, &code)) {
+        wait_for_person(run, code, handoff_stage_word(HANDOFF_STAGE_publish),
+                        baton_code_text(code));
+    } else if (!send_turn(c, run, RUN_START, "", run->id.s, slot, run->summary, run->data, n,
+                          &err)) {
+        wait_for_person(run, err.code, handoff_stage_word(HANDOFF_STAGE_publish), err.text);
+    } else {
+        BATON_INVARIANT(run_count(run, RUN_START));
+    }
+}
+
+/* ---- what follows the end of a turn ---- */
+
+/* No end may leave others at work behind: the run ends when the last of its turns has. */
+static void end_by(struct coordinator *c, struct run *run, const struct workflow_end *end,
+                   const char *summary)
+{
+    char why[RUN_WHY_MAX + 1];
+    if (run_turns_open(run) > 0) {
+        run->updated_at = wall_now();
+        return;
+    }
+    snprintf(why, sizeof(why), "%s: %.900s", end->name.s, summary != NULL ? summary : "");
+    advance_end(c, run, end->as == WORKFLOW_END_completed ? RUN_completed : RUN_failed, why);
+}
+
+static void wait_for_answer(struct run *run, const struct run_turn *turn, const char *summary)
+{
+    char why[RUN_WHY_MAX + 1];
+    snprintf(why, sizeof(why), "%s says %s%s%.800s", turn->slot.s, verdict_word(turn->verdict),
+             summary != NULL ? ": " : "", summary != NULL ? summary : "");
+    wait_for_person(run, BATON_OK, "", why);
+    run_pend(run, "", NULL, NULL, NULL);
+}
+
+void advance_pending(struct coordinator *c, struct run *run)
+{
+    struct run_turn *turn = run_turn_find(run, run->pending.turn.s);
+    struct handoff_result result;
+    if (turn == NULL) {
+        run_pend(run, "", NULL, NULL, NULL);
+        return;
+    }
+    const size_t slot = run_slot(run, turn->slot.s);
+    const char *target = run->pending.target;
+    const struct workflow_end *end =
+        target == NULL ? workflow_end_on(run->workflow, slot, turn->verdict) : NULL;
+    if (end != NULL) {
+        char *summary = run->pending.summary;
+        run->pending.summary = NULL;
+        run_pend(run, "", NULL, NULL, NULL);
+        end_by(c, run, end, summary);
+        free(summary);
+        return;
+    }
+    if (target == NULL && workflow_transition_on(run->workflow, slot, turn->verdict) == NULL) {
+        wait_for_answer(run, turn, run->pending.summary);
+        return;
+    }
+    void *reach[] = {c, run};
+    const char *names[LIMIT_DATA_KEYS];
+    struct json_doc *data = NULL;
+    const char *summary = run->pending.summary != NULL ? run->pending.summary : run->summary;
+    const struct handoff_ask ask = {
+        .actor = target == NULL ? HANDOFF_ACTOR_workflow : HANDOFF_ACTOR_agent,
+        .from = turn->slot.s,
+        .has_verdict = true,
+        .verdict = turn->verdict,
+        .target = target,
+        .summary = summary,
+        /* What a verdict brings along are facts of the result; what is asked for is declared (H-37). */
+        .n_data = target != NULL ? names_of(run->pending.data, names, &data) : 0,
+        .data = names,
+        .turn = turn,
+        .reachable = can_reach,
+        .reachable_arg = reach,
+    };
+    handoff_decide(run, &ask, &result);
+    json_free(data);
+    diag_line(DIAG_info, "handoff.decided", D_TEXT("run", run->id.s), D_TEXT("from", ask.from),
+              D_TEXT("target", target), D_TEXT("status", handoff_status_word(result.status)),
+              D_TEXT("stage", handoff_stage_word(result.stage)), D_CODE("code", result.code));
+    if (result.status != HANDOFF_queued) {
+        /* What cannot be written to just now is tried again by itself (advance_look). */
+        wait_for_person(run, result.code, handoff_stage_word(result.stage), result.text);
+        return;
+    }
+    const struct turn_id parent = turn->id;
+    struct run_pending pending = run->pending; /* its texts are used until the turns are sent */
+    run->pending = (struct run_pending){.turn = {""}};
+    take(c, run, &ask, &result, parent.s, pending.data);
+    free(pending.target);
+    free(pending.summary);
+    free(pending.data);
+}
+
+/* ---- what a person asks for ---- */
+
+void advance_asked(struct coordinator *c, struct run *run, const struct request *request,
+                   struct handoff_result *ret_result)
+{
+    void *reach[] = {c, run};
+    const char *names[LIMIT_DATA_KEYS];
+    struct json_doc *data = NULL;
+    const struct run_turn *last = NULL;
+    for (size_t i = run->n_kept; i-- > 0 && last == NULL;) {
+        last = strcmp(run->turns[i].slot.s, request->from) == 0 ? &run->turns[i] : NULL;
+    }
+    const struct handoff_ask ask = {
+        .actor = HANDOFF_ACTOR_person,
+        .from = request->from,
+        .target = request->target,
+        .summary = request->summary,
+        .n_data = names_of(request->data, names, &data),
+        .data = names,
+        .reachable = can_reach,
+        .reachable_arg = reach,
+    };
+    handoff_decide(run, &ask, ret_result);
+    json_free(data);
+    if (ret_result->status == HANDOFF_queued && last != NULL && turn_state_open(last->state)) {
+        ret_result->status = HANDOFF_blocked;
+        ret_result->stage = HANDOFF_STAGE_resolve_run;
+        ret_result->code = BATON_E_turn_open;
+        snprintf(ret_result->text, sizeof(ret_result->text),
+                 "turn %s of %s is still %s; what follows it exists once it has ended", last->id.s,
+                 last->slot.s, turn_state_word(last->state));
+    }
+    if (ret_result->status == HANDOFF_queued) {
+        char parent[ID_MAX + 1];
+        snprintf(parent, sizeof(parent), "%s", last != NULL ? last->id.s : run->id.s);
+        run_pend(run, "", NULL, NULL, NULL);
+        take(c, run, &ask, ret_result, parent, request->data);
+    }
+}
+
+/* ---- looking through what is open ---- */
+
+#define LOOKS_MAX 256 /* runs changed in one round; the others come with the next */
+
+struct looking {
+    struct wall_ms now;
+    struct plain_id due[LOOKS_MAX];
+    size_t n;
+};
+
+static bool retries(const struct run *run)
+{
+    const enum baton_class class = baton_code_class(run->code);
+    return run->state == RUN_waiting && run->pending.turn.s[0] != '\0' && run->code != BATON_OK &&
+           (class == BATON_CLASS_retry || class == BATON_CLASS_config);
+}
+
+static void look_one(void *arg, const struct image_row *row)
+{
+    struct looking *looking = arg;
+    const struct run *run = row->run;
+    const bool over = run->deadline.v > 0 && run->deadline.v <= looking->now.v;
+    if ((over || retries(run)) && looking->n < LOOKS_MAX) {
+        looking->due[looking->n++] = row->id;
+    }
+}
+
+void advance_look(struct coordinator *c)
+{
+    struct looking *looking = calloc(1, sizeof(*looking));
+    BATON_INVARIANT(looking != NULL);
+    looking->now = wall_now();
+    image_each(&c->image, look_one, looking);
+    for (size_t i = 0; i < looking->n; i++) {
+        struct run *run = change_of(c, looking->due[i].s);
+        if (run == NULL || !run_state_open(run->state)) {
+            continue;
+        }
+        if (run->deadline.v > 0 && run->deadline.v <= looking->now.v) {
+            advance_end(c, run, RUN_expired, "its deadline has passed");
+        } else if (retries(run)) {
+            advance_pending(c, run);
+        }
+    }
+    free(looking);
+}

@@ -1,0 +1,107 @@
+/*
+ * Runs as the present batch will leave them: a copy for each that is touched, written as one record
+ * when the batch is committed, and only then the image's.
+ *
+ * In: requests.c, outcomes.c, advance.c, coordinator.c  Out: image.c, common/engine/engine.h
+ */
+#include "producer/coordinator/internal.h"
+
+#include "common/base/array.h"
+#include "common/base/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct change *change_find(const struct coordinator *c, const char *run_id)
+{
+    for (size_t i = 0; i < c->n_changes; i++) {
+        if (strcmp(c->changes[i].run->id.s, run_id) == 0) {
+            return &c->changes[i];
+        }
+    }
+    return NULL;
+}
+
+void change_add(struct coordinator *c, struct run *take_run, int32_t partition)
+{
+    c->changes = array_grown(c->changes, c->n_changes, &c->cap_changes, sizeof(*c->changes));
+    c->changes[c->n_changes++] = (struct change){.partition = partition, .run = take_run};
+}
+
+/* An ended run is read from the run log again: the newest record with its key, at its place. */
+static struct run *read_ended(const struct coordinator *c, const struct image_row *row)
+{
+    struct log_reader *reader = NULL;
+    struct log_batch batch = {0};
+    struct run *run = NULL;
+    if (log_reader_open(c->log, c->runs.s, row->partition, row->offset, LOG_READ_committed, &reader,
+                        NULL) != BATON_OK) {
+        return NULL;
+    }
+    if (log_reader_next(reader, 1, 5000, &batch, NULL) == BATON_OK && batch.count > 0 &&
+        batch.records[0].offset == row->offset && batch.records[0].value != NULL) {
+        (void)run_parse(batch.records[0].value, batch.records[0].value_len, &run, NULL);
+    }
+    log_batch_free(&batch);
+    log_reader_close(reader);
+    return run;
+}
+
+struct run *change_of(struct coordinator *c, const char *run_id)
+{
+    const struct change *change = change_find(c, run_id);
+    if (change != NULL) {
+        return change->run;
+    }
+    const struct image_row *row = image_find(&c->image, run_id);
+    struct run *run = NULL;
+    if (row == NULL || !engine_owns(c->engine, row->partition)) {
+        return NULL;
+    }
+    if (row->run == NULL) {
+        run = read_ended(c, row);
+    } else {
+        BATON_INVARIANT(run_copy(row->run, &run) == BATON_OK);
+    }
+    if (run != NULL) {
+        change_add(c, run, row->partition);
+    }
+    return run;
+}
+
+void changes_put(struct coordinator *c)
+{
+    struct buf value = BUF_INIT;
+    for (size_t i = 0; i < c->n_changes; i++) {
+        struct change *change = &c->changes[i];
+        buf_clear(&value);
+        run_encode(change->run, &value);
+        BATON_INVARIANT(buf_ok(&value));
+        const struct log_record record = {.topic = c->runs.s,
+                                          .partition = change->partition,
+                                          .key = change->run->id.s,
+                                          .key_len = strlen(change->run->id.s),
+                                          .value = value.data,
+                                          .value_len = value.len};
+        change->put = engine_put(c->engine, &record);
+    }
+    buf_done(&value);
+}
+
+void changes_committed(struct coordinator *c)
+{
+    for (size_t i = 0; i < c->n_changes; i++) {
+        struct change *change = &c->changes[i];
+        BATON_INVARIANT(image_fold(&c->image, change->run, change->partition,
+                                   engine_offset(c->engine, change->put)));
+    }
+    c->n_changes = 0;
+}
+
+void changes_drop(struct coordinator *c)
+{
+    for (size_t i = 0; i < c->n_changes; i++) {
+        run_free(c->changes[i].run);
+    }
+    c->n_changes = 0;
+}

@@ -1,0 +1,129 @@
+/* Inside of the coordinator: one thread, the engine's caller. Included by its files only. */
+#ifndef BATON_PRODUCER_COORDINATOR_INTERNAL_H
+#define BATON_PRODUCER_COORDINATOR_INTERNAL_H
+
+#include "common/base/buf.h"
+#include "common/base/diag.h"
+#include "common/engine/engine.h"
+#include "common/record/outcome.h"
+#include "common/record/request.h"
+#include "common/record/signer.h"
+#include "common/record/trust.h"
+#include "producer/coordinator/coordinator.h"
+#include "producer/handoff/handoff.h"
+#include "producer/run/run.h"
+#include "topics/catalogue.h"
+
+/* ---- the image of the run log (image.c) ---- */
+
+/* What is known of a run: all of it while it is open, then where its record lies. */
+struct image_row {
+    struct image_row *next; /* of its bucket */
+    struct plain_id id;
+    int32_t partition;
+    int64_t offset;  /* of its newest record */
+    struct run *run; /* open; NULL: it has ended */
+    int32_t request_no;
+};
+
+struct image {
+    struct image_row **buckets;
+    size_t n_buckets;
+    size_t count;
+    size_t n_open;
+};
+
+void image_done(struct image *image);
+struct image_row *image_find(const struct image *image, const char *run_id);
+/* Takes the run as the newest state; an ended one is freed and only its place kept. */
+bool image_fold(struct image *image, struct run *take_run, int32_t partition, int64_t offset);
+void image_forget(struct image *image, const char *run_id);
+void image_drop_partition(struct image *image, int32_t partition);
+/* Calls each for every open run. */
+void image_each(const struct image *image, void (*each)(void *arg, const struct image_row *row),
+                void *arg);
+
+/* ---- decisions of the present batch ---- */
+
+/* A run as it will be; its record is written once, when the batch is committed. */
+struct change {
+    int32_t partition;
+    struct run *run;
+    size_t put;
+};
+
+struct coordinator {
+    const struct config *config;
+    const struct coordinator_options *options;
+    struct plain_id id;
+    struct boot_id boot;
+    struct plain_id fleet;
+    struct trust *trust;
+    struct mono_ms trust_seen;
+    struct signer *signer; /* NULL: proof is off and there is no key */
+    struct log *log;
+    struct topic_name requests;
+    struct topic_name outcomes;
+    struct topic_name runs;
+    struct topic_name dlq;
+    struct topic_name group;
+    struct engine *engine;
+    struct mailbox *mail;
+    struct image image;
+    struct change *changes;
+    size_t n_changes;
+    size_t cap_changes;
+    struct mono_ms look_at; /* when open runs are looked through: deadlines, what is pending */
+    struct mono_ms trim_at;
+    struct diag_limit limit;
+    bool ready_told;
+    bool stopping;
+};
+
+/* start.c */
+baton_code coordinator_start(struct coordinator *c, struct baton_error *err);
+bool coordinator_reload_trust(struct coordinator *c);
+struct receiver coordinator_receiver(const struct coordinator *c);
+
+/* changes.c: the run to be changed in this batch, or NULL: unknown. What it points to is the batch's. */
+struct run *change_of(struct coordinator *c, const char *run_id);
+/* The batch takes a run that has just begun. */
+void change_add(struct coordinator *c, struct run *take_run, int32_t partition);
+void changes_put(struct coordinator *c);
+void changes_committed(struct coordinator *c);
+void changes_drop(struct coordinator *c);
+
+/* requests.c, outcomes.c: one record each; it is taken in, or left for later. */
+void requests_take(struct coordinator *c, const struct engine_event *event);
+void outcomes_take(struct coordinator *c, const struct engine_event *event);
+
+/* advance.c */
+/* The first turns of an epoch. */
+void advance_start(struct coordinator *c, struct run *run);
+/* Answers the pending end by a transition, an end, or by waiting for a person. */
+void advance_pending(struct coordinator *c, struct run *run);
+/* What a person asks for: the result says what came of it. */
+void advance_asked(struct coordinator *c, struct run *run, const struct request *request,
+                   struct handoff_result *ret_result);
+/* Ends the run: cancels what is open, tells it. */
+void advance_end(struct coordinator *c, struct run *run, enum run_state state, const char *why);
+/* Deadlines, and pending ends whose targets could not be written to. */
+void advance_look(struct coordinator *c);
+
+/* send.c: into the batch */
+/* A turn of the run for a slot; false: why it cannot be. */
+bool send_turn(struct coordinator *c, struct run *run, const char *by, const char *from,
+               const char *parent, size_t slot, const char *summary, const char *data, int n,
+               struct baton_error *err);
+bool send_reachable(struct coordinator *c, const struct run *run, size_t slot,
+                    baton_code *ret_code);
+void send_cancel(struct coordinator *c, const struct run_turn *turn, const char *reason);
+void send_answer(struct coordinator *c, const struct request *request, const char *result,
+                 baton_code code);
+void send_run_ended(struct coordinator *c, const struct run *run);
+void send_dead_letter(struct coordinator *c, const struct log_record *record, baton_code code,
+                      const char *note);
+bool send_can_tell(const struct coordinator *c);
+bool send_can_bury(const struct coordinator *c);
+
+#endif

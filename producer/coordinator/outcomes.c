@@ -1,0 +1,260 @@
+/*
+ * Outcomes of turns: what became of the turns that runs wait for. They count only with their proof
+ * (receipt_outcome), and only from the service where the turn is now, about the turn that was sent.
+ *
+ * In: coordinator.c  Out: advance.c
+ */
+#include "producer/coordinator/internal.h"
+
+#include "common/base/check.h"
+#include "common/base/jsonw.h"
+#include "common/base/limits.h"
+#include "common/record/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what a result says ---- */
+
+struct said {
+    bool has_verdict;
+    enum verdict verdict;
+    char *target; /* of the handoff that it asks for */
+    char *summary;
+    char *data; /* raw JSON object */
+    int64_t cost;
+};
+
+static char *copy_text(const struct json_value *value)
+{
+    return value != NULL && json_kind(value) == JSON_text ? strdup(json_text(value, NULL)) : NULL;
+}
+
+/* A JSON object of texts, printed anew from what was read. */
+static char *copy_texts(const struct json_value *object)
+{
+    struct buf out = BUF_INIT;
+    struct jsonw w = jsonw_to(&out);
+    if (object == NULL || json_kind(object) != JSON_object) {
+        return NULL;
+    }
+    jsonw_begin_object(&w);
+    for (const struct json_value *one = json_first(object); one != NULL; one = json_next(one)) {
+        if (json_kind(one) == JSON_text) {
+            size_t len;
+            const char *text = json_text(one, &len);
+            jsonw_key_any(&w, json_name(one), strlen(json_name(one)));
+            jsonw_plain(&w, text, len);
+        }
+    }
+    jsonw_end(&w);
+    return buf_take(&out, NULL);
+}
+
+static void read_result(const struct outcome *outcome, struct said *said)
+{
+    struct json_doc *doc = NULL;
+    size_t len;
+    if (outcome->result == NULL || json_parse(outcome->result, outcome->result_len, LIMIT_RECORD,
+                                              LIMIT_JSON_DEPTH + 4, &doc, NULL) != BATON_OK) {
+        return;
+    }
+    const struct json_value *root = json_root(doc);
+    const char *verdict = json_member_text(root, "verdict", &len);
+    const struct json_value *handoff = json_member(root, "handoff");
+    const struct json_value *cost = json_member(root, "cost");
+    said->has_verdict = verdict_parse(verdict, len, &said->verdict);
+    said->summary = copy_text(json_member(root, "summary"));
+    said->data = copy_texts(json_member(root, "data"));
+    if (handoff != NULL && json_kind(handoff) == JSON_object) {
+        said->target = copy_text(json_member(handoff, "target"));
+        char *summary = copy_text(json_member(handoff, "summary"));
+        if (summary != NULL) {
+            free(said->summary);
+            said->summary = summary;
+        }
+        free(said->data);
+        said->data = copy_texts(json_member(handoff, "data"));
+    }
+    const struct json_value *micros =
+        cost != NULL && json_kind(cost) == JSON_object ? json_member(cost, "micros") : NULL;
+    said->cost = micros != NULL && json_kind(micros) == JSON_int && json_int(micros) > 0
+                     ? json_int(micros)
+                     : 0;
+    json_free(doc);
+}
+
+/* ---- whose ---- */
+
+static void ignored(const struct outcome *outcome, const char *why)
+{
+    diag_line(DIAG_info, "outcome.ignored", D_TEXT("run", outcome->run_id.s),
+              D_TEXT("turn", outcome->turn_id.s), D_TEXT("event", outcome_word(outcome->event)),
+              D_TEXT("service", outcome->service.s), D_TEXT("why", why));
+}
+
+/* The turn of the run that it is about, where it may change it (X24 to X26); else NULL. */
+static struct run_turn *turn_of(const struct coordinator *c, struct run *run,
+                                const struct receipt *receipt, struct pass *ret_last)
+{
+    const struct outcome *outcome = receipt->outcome;
+    const struct receiver receiver = coordinator_receiver(c);
+    struct run_turn *turn = run_turn_find(run, outcome->turn_id.s);
+    struct baton_error err = {BATON_OK, ""};
+    const struct receipt_turn sent = {outcome->turn_id.s, turn != NULL ? turn->born.s : "",
+                                      turn != NULL ? turn->role : ROLE_owner,
+                                      turn != NULL ? &turn->digest : NULL};
+    if (turn == NULL) {
+        ignored(outcome, "the run has no such turn");
+    } else if (!turn_state_open(turn->state) || !run_state_open(run->state)) {
+        ignored(outcome, "it is settled already");
+        turn = NULL;
+    } else if (turn->epoch != run->epoch || outcome->epoch != run->epoch) {
+        ignored(outcome, "it is of an older epoch");
+        turn = NULL;
+    } else if (outcome->has_role &&
+               (outcome->role != turn->role ||
+                memcmp(outcome->content.b, turn->content.b, DIGEST_LEN) != 0)) {
+        ignored(outcome, "it is about another turn than the one that was sent");
+        turn = NULL;
+    } else if (receipt_outcome_chain(&receiver, receipt, &sent, ret_last, &err) != BATON_OK) {
+        ignored(outcome, err.text); /* X25: who speaks must be at the end of the chain */
+        turn = NULL;
+    } else if (outcome->attempt != 0 && outcome->attempt < turn->attempt) {
+        ignored(outcome, "a later attempt is known");
+        turn = NULL;
+    }
+    return turn;
+}
+
+/* ---- events ---- */
+
+static void wake(struct run *run, const char *why)
+{
+    if (run->state == RUN_waiting && run->pending.turn.s[0] == '\0') {
+        BATON_INVARIANT(run_move(run, RUN_active, why, wall_now()));
+    }
+}
+
+static void take_completed(struct coordinator *c, struct run *run, struct run_turn *turn,
+                           const struct outcome *outcome)
+{
+    struct said said = {.has_verdict = false};
+    read_result(outcome, &said);
+    turn->attempt = outcome->attempt;
+    turn->has_verdict = said.has_verdict;
+    turn->verdict = said.verdict;
+    turn->cost += said.cost;
+    turn->code = BATON_OK;
+    run_turn_end(run, turn, TURN_completed, outcome->at);
+    wake(run, "a turn has ended");
+    if (run->state == RUN_waiting && run->pending.turn.s[0] != '\0') {
+        /* Another turn's end waits already: the run goes on by that one, and a person sees both. */
+        free(said.target);
+        free(said.summary);
+        free(said.data);
+        return;
+    }
+    run_pend(run, turn->id.s, said.target, said.summary, said.data);
+    advance_pending(c, run);
+}
+
+static void take_parked(struct run *run, struct run_turn *turn, const struct outcome *outcome)
+{
+    char why[RUN_WHY_MAX + 1];
+    const struct wall_ms now = wall_now();
+    turn->attempt = outcome->attempt;
+    turn->code = outcome->code;
+    run_turn_end(run, turn, TURN_parked, now);
+    snprintf(why, sizeof(why),
+             "turn %s of %s is parked at %s (%s); `baton turns show %s` says why, and a replay "
+             "lets it go on",
+             turn->id.s, turn->slot.s, turn->service.s, baton_code_word(outcome->code), turn->id.s);
+    if (run->state == RUN_active) {
+        BATON_INVARIANT(run_move(run, RUN_waiting, why, now));
+    }
+}
+
+static void take_cancelled(struct run *run, struct run_turn *turn, const struct outcome *outcome)
+{
+    char why[RUN_WHY_MAX + 1];
+    run_turn_end(run, turn, TURN_cancelled, outcome->at);
+    snprintf(why, sizeof(why), "turn %s of %s was cancelled", turn->id.s, turn->slot.s);
+    if (run->state == RUN_active && run_turns_open(run) == 0) {
+        BATON_INVARIANT(run_move(run, RUN_waiting, why, wall_now()));
+    }
+}
+
+/* It runs, or waits for its next attempt, after having been parked: its run is active again. */
+static void take_going_on(struct run *run, struct run_turn *turn, const struct outcome *outcome,
+                          enum turn_state state)
+{
+    turn->attempt = outcome->attempt > turn->attempt ? outcome->attempt : turn->attempt;
+    turn->state = state;
+    turn->code = BATON_OK;
+    if (state == TURN_running) {
+        turn->claimed_at = outcome->at;
+    }
+    wake(run, "its turn goes on");
+    run->updated_at = wall_now();
+}
+
+static void take_event(struct coordinator *c, struct run *run, struct run_turn *turn,
+                       const struct outcome *outcome)
+{
+    switch (outcome->event) {
+    case OUTCOME_completed:
+        take_completed(c, run, turn, outcome);
+        break;
+    case OUTCOME_parked:
+        take_parked(run, turn, outcome);
+        break;
+    case OUTCOME_cancelled:
+        take_cancelled(run, turn, outcome);
+        break;
+    case OUTCOME_claimed:
+        take_going_on(run, turn, outcome, TURN_running);
+        break;
+    case OUTCOME_delegated:
+        turn->service = outcome->to;
+        take_going_on(run, turn, outcome, TURN_queued);
+        break;
+    case OUTCOME_answer: /* a replay was taken in */
+        if (strcmp(outcome->answers_kind, "replay") == 0 && outcome->code == BATON_OK &&
+            turn->state == TURN_parked && outcome->has_state && outcome->state != TURN_parked) {
+            if (outcome->state == TURN_delegated) {
+                turn->service = outcome->to;
+            }
+            take_going_on(run, turn, outcome, TURN_queued);
+        }
+        break;
+    case OUTCOME_duplicate:
+    case OUTCOME_run_ended:
+    case OUTCOME_EVENT_COUNT:
+        break;
+    }
+}
+
+void outcomes_take(struct coordinator *c, const struct engine_event *event)
+{
+    const struct receipt *receipt = event->receipt;
+    const struct outcome *outcome = receipt->outcome;
+    if (receipt->code != BATON_OK || outcome == NULL || outcome->run_id.s[0] == '\0' ||
+        outcome->turn_id.s[0] == '\0' || image_find(&c->image, outcome->run_id.s) == NULL) {
+        engine_take(c->engine); /* not proven, or of no run of ours: it is told to others, too */
+        return;
+    }
+    if (!send_can_tell(c)) {
+        return; /* what follows could not be told: again in a moment */
+    }
+    struct run *run = change_of(c, outcome->run_id.s);
+    struct pass last = {.attempt = 0};
+    struct run_turn *turn = run != NULL ? turn_of(c, run, receipt, &last) : NULL;
+    if (turn != NULL) {
+        turn->service = outcome->service;
+        turn->cost = last.cost_micros;
+        take_event(c, run, turn, outcome);
+    }
+    engine_take(c->engine);
+}

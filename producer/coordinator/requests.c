@@ -1,0 +1,267 @@
+/*
+ * Requests: what people and programs ask of runs. Each that is proven is answered on `outcomes`, with a
+ * code, in the transaction that holds what came of it; what is not proven goes to the dead letters.
+ *
+ * In: coordinator.c  Out: advance.c, send.c
+ */
+#include "producer/coordinator/internal.h"
+
+#include "common/base/check.h"
+#include "common/base/jsonw.h"
+#include "common/base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- starting ---- */
+
+/* A workflow of that name: the configuration's files, then those that are built in. Requests name one
+ * that is here on disk and never carry one (RECORD.md section 5). */
+static baton_code find_workflow(const struct coordinator *c, const char *name,
+                                struct workflow **ret_workflow, struct baton_error *err)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < c->config->n_workflows; i++) {
+        struct workflow *workflow = NULL;
+        baton_code rc =
+            workflow_load(c->config->workflows[i], c->config, &workflow, NULL, NULL, err);
+        if (rc == BATON_OK && strcmp(workflow->name.s, name) == 0) {
+            *ret_workflow = workflow;
+            return BATON_OK;
+        }
+        workflow_free(workflow);
+    }
+    const char *text = workflow_builtin(name, &len);
+    if (text == NULL) {
+        return baton_fail(err, BATON_E_invalid_request,
+                          "no workflow '%s' here: `baton workflow list` names them, on the host of "
+                          "the coordinator",
+                          text_quote_of(name).s);
+    }
+    return workflow_parse(name, text, len, c->config, ret_workflow, NULL, NULL, err);
+}
+
+/* May who signed it start this one? */
+static baton_code check_invoke(const struct receipt *receipt, const struct workflow *workflow,
+                               struct baton_error *err)
+{
+    const bool person =
+        receipt->signer == NULL || trust_principal_kind(receipt->signer) == PRINCIPAL_person;
+    if (person || workflow->invoke == INVOKE_allow) {
+        return BATON_OK;
+    }
+    return workflow->invoke == INVOKE_ask
+               ? baton_fail(err, BATON_E_confirm_needed,
+                            "workflow %s is started by people, or with a person's confirmation; %s "
+                            "is a program",
+                            workflow->name.s, trust_principal_name(receipt->signer))
+               : baton_fail(err, BATON_E_invoke_denied,
+                            "workflow %s is started by people; %s is a "
+                            "program",
+                            workflow->name.s, trust_principal_name(receipt->signer));
+}
+
+static baton_code begin(struct coordinator *c, const struct receipt *receipt,
+                        const struct request *request, int32_t partition, struct baton_error *err)
+{
+    struct workflow *workflow = NULL;
+    const struct wall_ms now = wall_now();
+    baton_code rc = find_workflow(c, request->workflow.s, &workflow, err);
+    if (rc == BATON_OK) {
+        rc = check_invoke(receipt, workflow, err);
+    }
+    if (rc != BATON_OK) {
+        workflow_free(workflow);
+        return rc;
+    }
+    struct run *run = calloc(1, sizeof(*run));
+    BATON_INVARIANT(run != NULL);
+    run->id = request->run_id;
+    run->epoch = 1;
+    run->task_id = request->task_id;
+    run->task_rev = request->task_rev;
+    run->task_status = TASK_STATUS_active;
+    run->state = RUN_active;
+    run->by =
+        plain_id_of(receipt->signer != NULL ? trust_principal_name(receipt->signer) : "nobody");
+    run->summary = strdup(request->summary);
+    run->data = request->data != NULL && request->data_len > 0 ? strdup(request->data) : NULL;
+    run->payload = request->payload != NULL ? strdup(request->payload) : NULL;
+    run->started_at = now;
+    run->updated_at = now;
+    run->deadline = request->deadline;
+    if (run->deadline.v == 0 && workflow->deadline_ms > 0) {
+        run->deadline.v = now.v + workflow->deadline_ms;
+    }
+    run->workflow = workflow;
+    BATON_INVARIANT(run->summary != NULL);
+    diag_line(DIAG_info, "run.started", D_TEXT("run", run->id.s), D_TEXT("by", run->by.s),
+              D_TEXT("workflow", workflow->name.s), D_TEXT("digest", workflow->digest),
+              D_TEXT("task", run->task_id.s));
+    advance_start(c, run);
+    change_add(c, run, partition);
+    return BATON_OK;
+}
+
+/* ---- the others ---- */
+
+static void print_result(const struct run *run, const struct handoff_result *result,
+                         struct buf *out)
+{
+    struct jsonw w = jsonw_to(out);
+    jsonw_begin_object(&w);
+    if (result != NULL) {
+        jsonw_key_text(&w, "status", handoff_status_word(result->status));
+        jsonw_key_text(&w, "stage", handoff_stage_word(result->stage));
+        jsonw_key_plain(&w, "text", result->text, strlen(result->text));
+        jsonw_key_int(&w, "retry_after_ms", result->retry_after_ms);
+        jsonw_key(&w, "targets");
+        jsonw_begin_array(&w);
+        for (size_t slot = 0; slot < run->workflow->n_slots; slot++) {
+            if ((result->targets & SLOT_BIT(slot)) != 0) {
+                jsonw_text(&w, workflow_slot_text(run->workflow, slot).s);
+            }
+        }
+        jsonw_end(&w);
+        jsonw_key(&w, "unreached");
+        jsonw_begin_array(&w);
+        for (size_t slot = 0; slot < run->workflow->n_slots; slot++) {
+            if ((result->unreached & SLOT_BIT(slot)) != 0) {
+                jsonw_text(&w, workflow_slot_text(run->workflow, slot).s);
+            }
+        }
+        jsonw_end(&w);
+    }
+    jsonw_key_text(&w, "state", run_state_word(run->state));
+    jsonw_key_int(&w, "epoch", run->epoch);
+    jsonw_end(&w);
+    BATON_INVARIANT(buf_ok(out));
+}
+
+static baton_code touch(struct coordinator *c, struct run *run)
+{
+    if (!run_state_open(run->state)) {
+        return BATON_E_run_terminal;
+    }
+    run_touch(run);
+    run->updated_at = wall_now();
+    if (run->pending.turn.s[0] != '\0') {
+        advance_pending(c, run);
+    }
+    return BATON_OK;
+}
+
+static baton_code cancel(struct coordinator *c, struct run *run, const char *by, const char *reason)
+{
+    char why[RUN_WHY_MAX + 1];
+    if (!run_state_open(run->state)) {
+        return BATON_E_run_terminal;
+    }
+    snprintf(why, sizeof(why), "cancelled by %s: %.900s", by, reason != NULL ? reason : "");
+    advance_end(c, run, RUN_cancelled, why);
+    return BATON_OK;
+}
+
+static baton_code reopen(struct coordinator *c, struct run *run, const char *by, const char *reason)
+{
+    char why[RUN_WHY_MAX + 1];
+    const struct wall_ms now = wall_now();
+    if (run_state_open(run->state)) {
+        return BATON_E_invalid_request;
+    }
+    snprintf(why, sizeof(why), "reopened by %s: %.900s", by, reason);
+    run_reopen(run, why, now);
+    run->deadline.v = run->workflow->deadline_ms > 0 ? now.v + run->workflow->deadline_ms : 0;
+    advance_start(c, run);
+    return BATON_OK;
+}
+
+/* Is only a person to ask this? By the kind of the key (S12). */
+static bool wants_person(enum request_kind kind)
+{
+    return kind == REQUEST_touch || kind == REQUEST_reopen || kind == REQUEST_answer;
+}
+
+static baton_code act(struct coordinator *c, struct run *run, const struct receipt *receipt,
+                      const struct request *request, struct buf *said)
+{
+    const char *by = receipt->signer != NULL ? trust_principal_name(receipt->signer) : "nobody";
+    struct handoff_result result = {.code = BATON_OK};
+    baton_code rc = BATON_E_invalid_request;
+    if (wants_person(request->kind) && receipt->signer != NULL &&
+        trust_principal_kind(receipt->signer) != PRINCIPAL_person) {
+        return BATON_E_person_required;
+    }
+    if (request->request_no != run->request_no + 1) {
+        return BATON_E_duplicate; /* sent again, or decided on what is no more so */
+    }
+    run->request_no++;
+    switch (request->kind) {
+    case REQUEST_touch:
+        rc = touch(c, run);
+        break;
+    case REQUEST_cancel:
+        rc = cancel(c, run, by, request->reason);
+        break;
+    case REQUEST_reopen:
+        rc = reopen(c, run, by, request->reason);
+        break;
+    case REQUEST_handoff:
+        advance_asked(c, run, request, &result);
+        rc = result.code;
+        break;
+    case REQUEST_start:
+    case REQUEST_answer: /* there is nothing that asks for one yet */
+    case REQUEST_COUNT:
+        break;
+    }
+    print_result(run, request->kind == REQUEST_handoff ? &result : NULL, said);
+    return rc;
+}
+
+/* ---- one request ---- */
+
+static void answer(struct coordinator *c, const struct request *request, const char *text,
+                   baton_code code)
+{
+    struct buf said = BUF_INIT;
+    struct jsonw w = jsonw_to(&said);
+    jsonw_begin_object(&w);
+    jsonw_key_text(&w, "text", text);
+    jsonw_end(&w);
+    BATON_INVARIANT(buf_ok(&said));
+    send_answer(c, request, said.data, code);
+    buf_done(&said);
+}
+
+void requests_take(struct coordinator *c, const struct engine_event *event)
+{
+    const struct receipt *receipt = event->receipt;
+    const struct request *request = receipt->request;
+    struct baton_error err = {BATON_OK, ""};
+    struct buf said = BUF_INIT;
+    if (receipt->code != BATON_OK) {
+        if (send_can_bury(c)) {
+            send_dead_letter(c, event->record, receipt->code, receipt->note);
+            engine_take(c->engine);
+        }
+        return;
+    }
+    if (!send_can_tell(c)) {
+        return; /* it could not be answered: again in a moment */
+    }
+    struct run *run = change_of(c, request->run_id.s);
+    if (request->kind == REQUEST_start) {
+        baton_code rc =
+            run != NULL ? BATON_E_duplicate : begin(c, receipt, request, event->partition, &err);
+        answer(c, request, rc == BATON_OK ? "" : err.text, rc);
+    } else if (run == NULL) {
+        answer(c, request, "", BATON_E_run_not_found);
+    } else {
+        baton_code rc = act(c, run, receipt, request, &said);
+        send_answer(c, request, said.data, rc);
+    }
+    buf_done(&said);
+    engine_take(c->engine);
+}

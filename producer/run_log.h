@@ -1,0 +1,23 @@
+/*
+ * What the run log says: the newest state of each run, as the coordinators wrote it. Read without a
+ * group; nothing here is verified, since nothing here executes. Called by `runs` and `handoff`.
+ */
+#ifndef BATON_PRODUCER_RUN_LOG_H
+#define BATON_PRODUCER_RUN_LOG_H
+
+#include "baton/code.h"
+#include "common/base/config.h"
+#include "common/log/log.h"
+#include "producer/run/run.h"
+
+/* Gets each run, valid during the call; false stops. */
+typedef bool run_fn(void *arg, const struct run *run);
+/* Every run, partition by partition. */
+baton_code run_log_each(struct log *log, const struct config *config, run_fn *fn, void *arg,
+                        struct baton_error *err);
+/* One run by its id, or by its first characters (4 at least) if no other begins so. run_not_found,
+ * run_ambiguous. The caller frees it. */
+baton_code run_log_find(struct log *log, const struct config *config, const char *word,
+                        struct run **ret_run, struct baton_error *err);
+
+#endif
