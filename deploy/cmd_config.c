@@ -60,19 +60,6 @@ static const struct baton_command cmd_config_show = {
 
 /* ---- check ---- */
 
-static void lines_json(struct jsonw *w, const char *key, const struct buf *lines)
-{
-    jsonw_key(w, key);
-    jsonw_begin_array(w);
-    for (size_t at = 0; at < lines->len;) {
-        const char *end = memchr(lines->data + at, '\n', lines->len - at);
-        size_t n = end != NULL ? (size_t)(end - lines->data) - at : lines->len - at;
-        jsonw_bytes(w, lines->data + at, n);
-        at += n + 1;
-    }
-    jsonw_end(w);
-}
-
 /* May this service pass the role along its chain? Otherwise the line that is missing. */
 static void check_passes(const struct config *config, const struct trust *trust,
                          const struct config_service *service, enum role role, struct buf *warnings)
@@ -204,8 +191,8 @@ static int run_check(struct command *cmd)
             jsonw_key_text(&w, "code", baton_code_word(rc));
             jsonw_key_text(&w, "error", err.text);
         }
-        lines_json(&w, "findings", &findings);
-        lines_json(&w, "warnings", &warnings);
+        jsonw_key_lines(&w, "findings", findings.data, findings.len);
+        jsonw_key_lines(&w, "warnings", warnings.data, warnings.len);
         jsonw_end(&w);
         buf_add_char(&out, '\n');
     } else {

@@ -6,39 +6,8 @@
 
 #include "common/base/check.h"
 #include "common/base/diag.h"
+#include "common/base/wake.h"
 #include "producer/coordinator/coordinator.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <unistd.h>
-
-/* Writing end of the wake pipe; signal handlers may only write. */
-static int wake_write = -1;
-
-static void on_signal(int number)
-{
-    int saved = errno;
-    char byte = number == SIGHUP ? COORDINATOR_WAKE_RELOAD : COORDINATOR_WAKE_STOP;
-    ssize_t n = write(wake_write, &byte, 1); /* a full pipe has woken it already */
-    (void)n;
-    errno = saved;
-}
-
-static bool watch_signals(int *ret_read)
-{
-    int fds[2];
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) {
-        return false;
-    }
-    *ret_read = fds[0];
-    wake_write = fds[1];
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
-    return true;
-}
 
 static int run(struct command *cmd)
 {
@@ -50,7 +19,7 @@ static int run(struct command *cmd)
         .verify_threads = (int)command_int(cmd, "verify-threads"),
         .wake_fd = -1,
     };
-    if (!watch_signals(&options.wake_fd)) {
+    if (!wake_open(&options.wake_fd)) {
         baton_fail(&err, BATON_E_unexpected, "a pipe for signals cannot be made: %m");
         return command_fail(cmd, err.code, &err);
     }

@@ -74,7 +74,7 @@ static void json_edge(struct jsonw *w, const struct run *run, const struct run_e
     jsonw_end(w);
 }
 
-void runs_print_json(const struct run *run, struct buf *out)
+static void run_print_json(const struct run *run, struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
     jsonw_begin_object(&w);
@@ -174,7 +174,7 @@ static void print_edges(const struct run *run, struct buf *out)
     table_free(table);
 }
 
-void runs_print_text(const struct run *run, struct buf *out)
+static void run_print_text(const struct run *run, struct buf *out)
 {
     buf_printf(out, "run %s  %s  %s, epoch %d\n", run->id.s, run->workflow->name.s,
                run_state_word(run->state), run->epoch);
@@ -200,11 +200,22 @@ void runs_print_text(const struct run *run, struct buf *out)
     print_edges(run, out);
 }
 
+static void print_run(struct command *cmd, const struct run *run)
+{
+    struct buf out = BUF_INIT;
+    if (cmd->json) {
+        run_print_json(run, &out);
+    } else {
+        run_print_text(run, &out);
+    }
+    command_print(cmd, &out);
+    buf_done(&out);
+}
+
 static int run_show(struct command *cmd)
 {
     struct session session = {.log = NULL};
     struct run *run = NULL;
-    struct buf out = BUF_INIT;
     struct baton_error err = {BATON_OK, ""};
     baton_code rc = session_open(cmd, &session, &err);
     if (rc == BATON_OK) {
@@ -214,13 +225,7 @@ static int run_show(struct command *cmd)
         session_done(&session);
         return command_fail(cmd, rc, &err);
     }
-    if (cmd->json) {
-        runs_print_json(run, &out);
-    } else {
-        runs_print_text(run, &out);
-    }
-    command_print(cmd, &out);
-    buf_done(&out);
+    print_run(cmd, run);
     run_free(run);
     session_done(&session);
     return 0;
@@ -262,7 +267,7 @@ static bool list_one(void *arg, const struct run *run)
         return false;
     }
     if (listing->cmd->json) {
-        runs_print_json(run, listing->out);
+        run_print_json(run, listing->out);
         return command_print(listing->cmd, listing->out);
     }
     const struct run_turn *last = run->n_kept > 0 ? &run->turns[run->n_kept - 1] : NULL;
@@ -357,7 +362,6 @@ static int run_wait(struct command *cmd)
 {
     struct session session = {.log = NULL};
     struct run *run = NULL;
-    struct buf out = BUF_INIT;
     struct baton_error err = {BATON_OK, ""};
     const int64_t timeout_ms = command_int(cmd, "timeout");
     const struct mono_ms until = {mono_now().v + timeout_ms};
@@ -375,13 +379,7 @@ static int run_wait(struct command *cmd)
     if (rc != BATON_OK) {
         return command_fail(cmd, rc, &err);
     }
-    if (cmd->json) {
-        runs_print_json(run, &out);
-    } else {
-        runs_print_text(run, &out);
-    }
-    command_print(cmd, &out);
-    buf_done(&out);
+    print_run(cmd, run);
     const int status = baton_code_exit(code_of(run));
     run_free(run);
     return status;

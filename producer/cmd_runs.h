@@ -6,7 +6,6 @@
 #define BATON_PRODUCER_CMD_RUNS_H
 
 #include "common/base/command.h"
-#include "producer/run/run.h"
 
 extern const struct baton_command cmd_runs;
 extern const struct baton_command cmd_handoff;
@@ -15,9 +14,5 @@ extern const struct baton_command cmd_runs_start;
 extern const struct baton_command cmd_runs_touch;
 extern const struct baton_command cmd_runs_cancel;
 extern const struct baton_command cmd_runs_reopen;
-
-/* A run as one JSON object and a newline, and for people. */
-void runs_print_json(const struct run *run, struct buf *out);
-void runs_print_text(const struct run *run, struct buf *out);
 
 #endif

@@ -97,19 +97,6 @@ static void check_one(struct checked *one, const struct config *config)
     }
 }
 
-static void lines_json(struct jsonw *w, const char *key, const struct buf *lines)
-{
-    jsonw_key(w, key);
-    jsonw_begin_array(w);
-    for (size_t at = 0; at < lines->len;) {
-        const char *end = memchr(lines->data + at, '\n', lines->len - at);
-        const size_t n = end != NULL ? (size_t)(end - lines->data) - at : lines->len - at;
-        jsonw_bytes(w, lines->data + at, n);
-        at += n + 1;
-    }
-    jsonw_end(w);
-}
-
 static void print_json(struct jsonw *w, const struct checked *one)
 {
     jsonw_begin_object(w);
@@ -121,8 +108,8 @@ static void print_json(struct jsonw *w, const struct checked *one)
     } else {
         jsonw_key_text(w, "code", baton_code_word(one->rc));
     }
-    lines_json(w, "findings", &one->findings);
-    lines_json(w, "warnings", &one->warnings);
+    jsonw_key_lines(w, "findings", one->findings.data, one->findings.len);
+    jsonw_key_lines(w, "warnings", one->warnings.data, one->warnings.len);
     jsonw_end(w);
 }
 

@@ -39,9 +39,9 @@ void stop_read_wake(struct worker *w)
     char bytes[64];
     ssize_t n = read(w->options->wake_fd, bytes, sizeof(bytes));
     for (ssize_t i = 0; i < n; i++) {
-        if (bytes[i] == WORKER_WAKE_STOP) {
+        if (bytes[i] == WAKE_STOP) {
             ask_stop(w);
-        } else if (bytes[i] == WORKER_WAKE_RELOAD) {
+        } else if (bytes[i] == WAKE_RELOAD) {
             (void)worker_reload_trust(w, false);
         }
     }

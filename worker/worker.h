@@ -10,20 +10,18 @@
 #include "baton/code.h"
 #include "baton/executor.h"
 #include "common/base/config.h"
+#include "common/base/wake.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes that may be written into wake_fd's pipe, from any thread or signal handler. */
-#define WORKER_WAKE_STOP 's'   /* a clean stop; the second one kills what still runs */
-#define WORKER_WAKE_RELOAD 'r' /* read the trust folder again */
-
 struct worker_options {
     const struct config *config; /* borrowed until worker_run returns */
     const char *service;
-    const char *id;     /* NULL: <host>-<first free number> */
-    bool drain;         /* end when nothing is left to do */
-    int wake_fd;        /* reading end of a pipe, not blocking; -1: none */
+    const char *id; /* NULL: <host>-<first free number> */
+    bool drain;     /* end when nothing is left to do */
+    int wake_fd;    /* reading end of a pipe, not blocking, into which any thread or signal handler
+                           writes WAKE_STOP (the second one kills what still runs) or WAKE_RELOAD; -1: none */
     int verify_threads; /* beside the engine */
 
     baton_executor_fn callback; /* instead of the configured executor; NULL: as configured */

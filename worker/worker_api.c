@@ -276,7 +276,7 @@ void baton_worker_stop(struct baton_worker *worker)
 {
     if (worker != NULL) {
         int saved = errno;
-        const char byte = WORKER_WAKE_STOP;
+        const char byte = WAKE_STOP;
         atomic_store(&worker->stop_asked, true);
         ssize_t n =
             write(worker->wake[1], &byte, 1); /* ignored: a full pipe has woken it already */

@@ -7,6 +7,7 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/base/word.h"
+#include "common/base/yaml_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,52 +42,6 @@ static void dotted(char path[PATH_SIZE], const char *above, const char *key)
     snprintf(path, PATH_SIZE, "%.120s.%.120s", above, key);
 }
 
-static const char *kind_word(const struct yaml_node *node)
-{
-    return node->kind == YAML_KIND_map    ? "a section"
-           : node->kind == YAML_KIND_list ? "a list"
-           : node->empty                  ? "nothing"
-                                          : "one value";
-}
-
-/* node is a map (absent counts as an empty one)? Else a finding. */
-static bool is_map(struct config_loading *loading, const struct yaml_node *node, const char *path)
-{
-    if (node != NULL && node->kind != YAML_KIND_map && !node->empty) {
-        yaml_found(&loading->findings, node, "%s must be a section of keys, not %s", path,
-                   kind_word(node));
-        return false;
-    }
-    return node != NULL && node->kind == YAML_KIND_map;
-}
-
-static bool is_list(struct config_loading *loading, const struct yaml_node *node, const char *path,
-                    size_t max)
-{
-    if (node != NULL && node->kind != YAML_KIND_list) {
-        yaml_found(&loading->findings, node, "%s must be a list, [first, second], not %s", path,
-                   kind_word(node));
-        return false;
-    }
-    if (node != NULL && node->count > max) {
-        yaml_found(&loading->findings, node, "%s has %zu members; at most %zu are allowed", path,
-                   node->count, max);
-        return false;
-    }
-    return node != NULL;
-}
-
-/* A text with something in it that a terminal, argv and the environment can take? */
-static bool is_text(struct config_loading *loading, const struct yaml_node *node, const char *path)
-{
-    if (node->kind != YAML_KIND_text || node->text_len == 0) {
-        yaml_found(&loading->findings, node, "%s must be a text, not %s", path,
-                   node->kind == YAML_KIND_text ? "an empty one" : kind_word(node));
-        return false;
-    }
-    return true;
-}
-
 /* Keeps the text for `config show` and frees it. */
 static void show(struct config_loading *loading, const char *path, struct buf *text,
                  const struct yaml_node *node)
@@ -116,7 +71,7 @@ static void show_list(struct config_loading *loading, const char *path,
 static void read_texts(struct config_loading *loading, const struct yaml_node *list,
                        const char *path, size_t max, char ***ret_texts, size_t *ret_count)
 {
-    if (!is_list(loading, list, path, max)) {
+    if (!yaml_is_list(&loading->findings, list, path, max)) {
         return;
     }
     char **texts = config_array(loading, list->count + 1, sizeof(char *));
@@ -125,7 +80,7 @@ static void read_texts(struct config_loading *loading, const struct yaml_node *l
         return;
     }
     for (const struct yaml_node *node = list->first; node != NULL; node = node->next) {
-        if (is_text(loading, node, path)) {
+        if (yaml_is_text(&loading->findings, NULL, node, path)) {
             texts[n++] = config_copy(loading, node->text);
         }
     }
@@ -165,7 +120,7 @@ static void read_variable(struct config_loading *loading, const struct yaml_node
         return;
     }
     bool may_be_empty = i == ENV_SOURCE_value && source->kind == YAML_KIND_text && !source->empty;
-    if (!may_be_empty && !is_text(loading, source, path)) {
+    if (!may_be_empty && !yaml_is_text(&loading->findings, NULL, source, path)) {
         return;
     }
     if (i == ENV_SOURCE_from && !variable_valid(source->text)) {
@@ -183,7 +138,7 @@ static void read_variable(struct config_loading *loading, const struct yaml_node
 static void read_env(struct config_loading *loading, const struct yaml_node *map, const char *path,
                      struct config_env **ret_env, size_t *ret_count)
 {
-    if (!is_map(loading, map, path)) {
+    if (!yaml_is_map(&loading->findings, map, path)) {
         return;
     }
     if (map->count > LIMIT_ENV) {
@@ -256,7 +211,7 @@ static void read_profile(struct config_loading *loading, const struct yaml_node 
 {
     char below[PATH_SIZE];
     char named[PATH_SIZE];
-    if (!is_map(loading, map, path)) {
+    if (!yaml_is_map(&loading->findings, map, path)) {
         return;
     }
     yaml_only_keys(&loading->findings, map, path, profile_words, COUNT_OF(profile_words));
@@ -283,7 +238,7 @@ static void read_profile(struct config_loading *loading, const struct yaml_node 
 static void read_profiles(struct config_loading *loading, const struct yaml_node *list,
                           const char *path, struct config_service *service)
 {
-    bool listed = is_list(loading, list, path, LIMIT_PROFILES) && list->count > 0;
+    bool listed = yaml_is_list(&loading->findings, list, path, LIMIT_PROFILES) && list->count > 0;
     service->profiles =
         config_array(loading, listed ? list->count : 1, sizeof(struct config_profile));
     if (service->profiles == NULL) {
@@ -313,14 +268,15 @@ static void read_roles_served(struct config_loading *loading, const struct yaml_
                    "%s must name at least one role: owner, reviewer or arbiter", path);
         return;
     }
-    if (!is_list(loading, list, path, ROLE_COUNT)) {
+    if (!yaml_is_list(&loading->findings, list, path, ROLE_COUNT)) {
         return;
     }
     for (const struct yaml_node *node = list->first; node != NULL; node = node->next) {
         enum role role;
         if (node->kind != YAML_KIND_text || !role_parse(node->text, node->text_len, &role)) {
             yaml_found(&loading->findings, node, "%s: '%s' is no role; roles are: %s", path,
-                       node->kind == YAML_KIND_text ? text_quote_of(node->text).s : kind_word(node),
+                       node->kind == YAML_KIND_text ? text_quote_of(node->text).s
+                                                    : yaml_kind_text(node),
                        role_list());
         } else if ((service->roles & ROLE_BIT(role)) != 0) {
             yaml_found(&loading->findings, node, "%s names %s twice", path, role_word(role));
@@ -374,7 +330,7 @@ static void read_service(struct config_loading *loading, const struct yaml_node 
     if (executor == NULL) {
         yaml_found(&loading->findings, map, "%s is missing: what does this service's turns?",
                    below);
-    } else if (is_map(loading, executor, below)) {
+    } else if (yaml_is_map(&loading->findings, executor, below)) {
         read_executor(loading, executor, below, &service->executor);
     }
     dotted(below, path, "profiles");
@@ -383,7 +339,7 @@ static void read_service(struct config_loading *loading, const struct yaml_node 
 
 static void read_services(struct config_loading *loading, const struct yaml_node *map)
 {
-    if (!is_map(loading, map, "services")) {
+    if (!yaml_is_map(&loading->findings, map, "services")) {
         return;
     }
     if (map->count > LIMIT_SERVICES) {
@@ -407,7 +363,7 @@ static void read_role(struct config_loading *loading, const struct yaml_node *ma
     struct config_role *ours = &loading->config->roles[role];
     struct config_value value;
     dotted(path, "roles", role_word(role));
-    if (!is_map(loading, map, path)) {
+    if (!yaml_is_map(&loading->findings, map, path)) {
         map = NULL;
     } else {
         yaml_only_keys(&loading->findings, map, path, role_words, COUNT_OF(role_words));
@@ -418,13 +374,14 @@ static void read_role(struct config_loading *loading, const struct yaml_node *ma
     ours->read_only = value.number == 1;
     dotted(below, path, "chain");
     const struct yaml_node *chain = map != NULL ? yaml_member(map, "chain") : NULL;
-    if (!is_list(loading, chain, below, LIMIT_CHAIN)) {
+    if (!yaml_is_list(&loading->findings, chain, below, LIMIT_CHAIN)) {
         return;
     }
     ours->chain = config_array(loading, chain->count, sizeof(struct service_id));
     for (const struct yaml_node *node = chain->first; ours->chain != NULL && node != NULL;
          node = node->next) {
-        if (is_text(loading, node, below) && service_id_valid(node->text, node->text_len)) {
+        if (yaml_is_text(&loading->findings, NULL, node, below) &&
+            service_id_valid(node->text, node->text_len)) {
             ours->chain[ours->n_chain++] = service_id_of(node->text);
         }
     }
@@ -434,7 +391,7 @@ static void read_role(struct config_loading *loading, const struct yaml_node *ma
 static void read_roles(struct config_loading *loading, const struct yaml_node *map)
 {
     const char *words[ROLE_COUNT];
-    bool there = is_map(loading, map, "roles");
+    bool there = yaml_is_map(&loading->findings, map, "roles");
     for (unsigned i = 0; i < ROLE_COUNT; i++) {
         words[i] = role_word((enum role)i);
         read_role(loading, there ? yaml_member(map, words[i]) : NULL, (enum role)i);
@@ -471,7 +428,7 @@ static void read_actions(struct config_loading *loading, const struct yaml_node 
         show(loading, path, &shown, NULL);
         return;
     }
-    if (!is_list(loading, list, path, COUNT_OF(actions->list))) {
+    if (!yaml_is_list(&loading->findings, list, path, COUNT_OF(actions->list))) {
         return;
     }
     for (const struct yaml_node *node = list->first; node != NULL; node = node->next) {
@@ -480,7 +437,7 @@ static void read_actions(struct config_loading *loading, const struct yaml_node 
             yaml_found(
                 &loading->findings, node,
                 "%s: '%s' is no action; the actions are retry, rotate, delegate and park", path,
-                node->kind == YAML_KIND_text ? text_quote_of(node->text).s : kind_word(node));
+                node->kind == YAML_KIND_text ? text_quote_of(node->text).s : yaml_kind_text(node));
         } else {
             actions->count++;
         }
@@ -491,7 +448,7 @@ static void read_actions(struct config_loading *loading, const struct yaml_node 
 static void read_failures(struct config_loading *loading, const struct yaml_node *map)
 {
     const char *words[FAILURE_COUNT];
-    bool there = is_map(loading, map, "on_failure");
+    bool there = yaml_is_map(&loading->findings, map, "on_failure");
     for (unsigned i = 0; i < FAILURE_COUNT; i++) {
         words[i] = failure_word((enum failure)i);
         read_actions(loading, there ? yaml_member(map, words[i]) : NULL, (enum failure)i);
@@ -504,11 +461,11 @@ static void read_failures(struct config_loading *loading, const struct yaml_node
 static void read_brokers(struct config_loading *loading, const struct yaml_node *list)
 {
     struct buf joined = BUF_INIT;
-    if (!is_list(loading, list, "kafka.brokers", LIMIT_ITEMS)) {
+    if (!yaml_is_list(&loading->findings, list, "kafka.brokers", LIMIT_ITEMS)) {
         return;
     }
     for (const struct yaml_node *node = list->first; node != NULL; node = node->next) {
-        if (is_text(loading, node, "kafka.brokers")) {
+        if (yaml_is_text(&loading->findings, NULL, node, "kafka.brokers")) {
             buf_printf(&joined, "%s%s", joined.len > 0 ? "," : "", node->text);
         }
     }
@@ -538,7 +495,7 @@ static char *where(struct config_loading *loading, const struct yaml_node *node)
 static void read_client(struct config_loading *loading, const struct yaml_node *map)
 {
     struct config *config = loading->config;
-    if (!is_map(loading, map, "kafka.client") || map->count == 0) {
+    if (!yaml_is_map(&loading->findings, map, "kafka.client") || map->count == 0) {
         return;
     }
     config->kafka.client = config_array(loading, map->count, sizeof(struct config_pair));
@@ -546,7 +503,7 @@ static void read_client(struct config_loading *loading, const struct yaml_node *
          node = node->next) {
         char path[PATH_SIZE];
         dotted(path, "kafka.client", text_quote_of(node->key).s);
-        if (is_text(loading, node, path)) {
+        if (yaml_is_text(&loading->findings, NULL, node, path)) {
             config->kafka.client[config->kafka.n_client++] =
                 (struct config_pair){config_copy(loading, node->key),
                                      config_copy(loading, node->text), where(loading, node)};

@@ -192,3 +192,16 @@ void jsonw_key_raw(struct jsonw *w, const char *key, const void *json, size_t le
     jsonw_key(w, key);
     jsonw_raw(w, json, len);
 }
+
+void jsonw_key_lines(struct jsonw *w, const char *key, const char *text, size_t len)
+{
+    jsonw_key(w, key);
+    jsonw_begin_array(w);
+    for (size_t at = 0; at < len;) {
+        const char *end = memchr(text + at, '\n', len - at);
+        const size_t n = end != NULL ? (size_t)(end - text) - at : len - at;
+        jsonw_bytes(w, text + at, n);
+        at += n + 1;
+    }
+    jsonw_end(w);
+}

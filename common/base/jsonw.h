@@ -62,5 +62,7 @@ void jsonw_key_plain(struct jsonw *w, const char *key, const void *bytes, size_t
 void jsonw_key_int(struct jsonw *w, const char *key, int64_t value);
 void jsonw_key_bool(struct jsonw *w, const char *key, bool value);
 void jsonw_key_raw(struct jsonw *w, const char *key, const void *json, size_t len);
+/* Each line of a text as a member of an array; the last need not end with a newline. */
+void jsonw_key_lines(struct jsonw *w, const char *key, const char *text, size_t len);
 
 #endif

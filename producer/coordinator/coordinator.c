@@ -22,8 +22,8 @@ static void read_wake(struct coordinator *c)
     char bytes[64];
     const ssize_t n = read(c->options->wake_fd, bytes, sizeof(bytes));
     for (ssize_t i = 0; i < n; i++) {
-        c->stopping = c->stopping || bytes[i] == COORDINATOR_WAKE_STOP;
-        if (bytes[i] == COORDINATOR_WAKE_RELOAD) {
+        c->stopping = c->stopping || bytes[i] == WAKE_STOP;
+        if (bytes[i] == WAKE_RELOAD) {
             (void)coordinator_reload_trust(c);
         }
     }

@@ -11,15 +11,14 @@
 
 #include "baton/code.h"
 #include "common/base/config.h"
+#include "common/base/wake.h"
 
 #define COORDINATOR_PRINCIPAL "coordinator"
-#define COORDINATOR_WAKE_STOP 's'
-#define COORDINATOR_WAKE_RELOAD 'r'
 
 struct coordinator_options {
     const struct config *config; /* borrowed */
     const char *id;              /* NULL: <host>-<pid> */
-    int wake_fd;                 /* bytes COORDINATOR_WAKE_*; -1: none */
+    int wake_fd;                 /* bytes WAKE_*; -1: none */
     int verify_threads;
     bool drain; /* ends when nothing is left to be taken and no run is active */
 };

@@ -373,7 +373,7 @@ __attribute__((unused)) static void worker_kill(struct host *host, const char *i
 
 __attribute__((unused)) static void worker_stop(struct host *host, const char *id)
 {
-    char stop = WORKER_WAKE_STOP;
+    char stop = WAKE_STOP;
     assert_int_equal(write(host_worker(host, id)->wake, &stop, 1), 1);
     worker_wait_ok(host, id);
 }

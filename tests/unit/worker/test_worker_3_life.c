@@ -373,7 +373,7 @@ static void test_i11_a_stop_counts_in_no_budget(void **state)
     struct turn_id id = send_turn(host, ROLE_reviewer, "hang,hang,approve");
     worker_start(host, "w1");
     wait_called(host, id.s, 1);
-    char twice[2] = {WORKER_WAKE_STOP, WORKER_WAKE_STOP};
+    char twice[2] = {WAKE_STOP, WAKE_STOP};
     assert_int_equal(write(host_worker(host, "w1")->wake, twice, 2), 2);
     worker_wait_ok(host, "w1");
     host_go(host);

@@ -172,7 +172,7 @@ static void test_a_clean_stop_hands_its_partitions_over(void **state)
 {
     struct host *host = *state;
     const struct sending sending = {.role = ROLE_reviewer, .plan = "hang,approve", .partition = 1};
-    char stop = WORKER_WAKE_STOP;
+    char stop = WAKE_STOP;
     worker_start(host, "w1");
     struct turn_id id = send_turn_as(host, &sending);
     wait_called(host, id.s, 1);
