@@ -1,5 +1,5 @@
 /*
- * `baton runs list | show | wait`, and the table of the others.
+ * `baton runs list | show`, and the table of the others.
  * In: deploy/baton.c
  * Out: producer/run_log.c
  */
@@ -17,9 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#define POLL_MS 200
 
 /* ---- one run ---- */
 
@@ -74,7 +71,7 @@ static void json_edge(struct jsonw *w, const struct run *run, const struct run_e
     jsonw_end(w);
 }
 
-static void run_print_json(const struct run *run, struct buf *out)
+void run_print_json(const struct run *run, struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
     jsonw_begin_object(&w);
@@ -200,7 +197,7 @@ static void run_print_text(const struct run *run, struct buf *out)
     print_edges(run, out);
 }
 
-static void print_run(struct command *cmd, const struct run *run)
+void run_print(struct command *cmd, const struct run *run)
 {
     struct buf out = BUF_INIT;
     if (cmd->json) {
@@ -225,7 +222,7 @@ static int run_show(struct command *cmd)
         session_done(&session);
         return command_fail(cmd, rc, &err);
     }
-    print_run(cmd, run);
+    run_print(cmd, run);
     run_free(run);
     session_done(&session);
     return 0;
@@ -336,86 +333,14 @@ static const struct baton_command cmd_runs_list = {
     .run = run_list,
 };
 
-/* ---- wait ---- */
-
-/* What a script learns from how a run stands: 0 only if it has completed. */
-static baton_code code_of(const struct run *run)
-{
-    switch (run->state) {
-    case RUN_completed:
-        return BATON_OK;
-    case RUN_waiting:
-        return run->code != BATON_OK ? run->code : BATON_E_person_required;
-    case RUN_expired:
-        return BATON_E_deadline_exceeded;
-    case RUN_failed:
-    case RUN_cancelled:
-        return BATON_E_run_terminal;
-    case RUN_active:
-    case RUN_STATE_COUNT:
-        break;
-    }
-    return BATON_E_timed_out;
-}
-
-static int run_wait(struct command *cmd)
-{
-    struct session session = {.log = NULL};
-    struct run *run = NULL;
-    struct baton_error err = {BATON_OK, ""};
-    const int64_t timeout_ms = command_int(cmd, "timeout");
-    const struct mono_ms until = {mono_now().v + timeout_ms};
-    baton_code rc = session_open(cmd, &session, &err);
-    while (rc == BATON_OK) {
-        run_free(run);
-        run = NULL;
-        rc = run_log_find(session.log, session.config, cmd->args[0], &run, &err);
-        if (rc == BATON_OK && (run->state != RUN_active || mono_now().v >= until.v)) {
-            break;
-        }
-        usleep(POLL_MS * 1000);
-    }
-    session_done(&session);
-    if (rc != BATON_OK) {
-        return command_fail(cmd, rc, &err);
-    }
-    print_run(cmd, run);
-    const int status = baton_code_exit(code_of(run));
-    run_free(run);
-    return status;
-}
-
-/* clang-format off */
-static const struct command_option wait_options[] = {
-    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = "10m",
-     .help = "How long; then the exit status is 8."},
-};
-/* clang-format on */
-
-static const struct baton_command cmd_runs_wait = {
-    .name = "wait",
-    .summary = "wait until a run has ended or waits for a person",
-    .usage = "RUN [--timeout DURATION] [--json]",
-    .description =
-        "Prints the run as `runs show` does. Exit status 0: it has completed; 3, 4 or 6: "
-        "it waits for a person, was cancelled or failed; 7: its deadline has passed; 8: "
-        "it still goes on.",
-    .options = wait_options,
-    .n_options = COUNT_OF(wait_options),
-    .args_min = 1,
-    .args_max = 1,
-    .examples = "baton runs wait r-3f0c --timeout 1h\n",
-    .run = run_wait,
-};
-
 static const struct baton_command *const subcommands[] = {
-    &cmd_runs_start, &cmd_runs_list,   &cmd_runs_show,  &cmd_runs_wait,
-    &cmd_runs_touch, &cmd_runs_cancel, &cmd_runs_reopen};
+    &cmd_runs_start, &cmd_runs_list,  &cmd_runs_show,   &cmd_runs_watch,
+    &cmd_runs_wait,  &cmd_runs_touch, &cmd_runs_cancel, &cmd_runs_reopen};
 
 const struct baton_command cmd_runs = {
     .name = "runs",
     .summary = "start, follow, touch, cancel and reopen runs of workflows",
-    .usage = "start|list|show|wait|touch|cancel|reopen",
+    .usage = "start|list|show|watch|wait|touch|cancel|reopen",
     .description = "A run is one execution of a workflow over a task. Coordinators move it; what "
                    "is asked of it "
                    "here is a signed request, which one of them answers.",

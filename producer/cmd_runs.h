@@ -1,6 +1,6 @@
 /*
- * The verbs `runs` and `handoff`. Listed by deploy/baton.c; what asks is cmd_runs_ask.c, what shows
- * cmd_runs.c.
+ * The verbs `runs` and `handoff`. Listed by deploy/baton.c; cmd_runs.c shows, cmd_runs_watch.c
+ * follows, cmd_runs_ask.c asks.
  */
 #ifndef BATON_PRODUCER_CMD_RUNS_H
 #define BATON_PRODUCER_CMD_RUNS_H
@@ -11,8 +11,18 @@ extern const struct baton_command cmd_runs;
 extern const struct baton_command cmd_handoff;
 
 extern const struct baton_command cmd_runs_start;
+extern const struct baton_command cmd_runs_wait;
+extern const struct baton_command cmd_runs_watch;
 extern const struct baton_command cmd_runs_touch;
 extern const struct baton_command cmd_runs_cancel;
 extern const struct baton_command cmd_runs_reopen;
+
+struct run;
+/* A run as one JSON object and a newline. */
+void run_print_json(const struct run *run, struct buf *out);
+/* The same on standard output as the command wants it: JSON, or for people. */
+void run_print(struct command *cmd, const struct run *run);
+/* Follows a run until it does not go on by itself, or the time is over; the exit status. */
+int runs_wait_for(struct command *cmd, const char *word, bool watch, int64_t timeout_ms);
 
 #endif

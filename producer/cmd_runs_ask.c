@@ -20,6 +20,7 @@
 #include <string.h>
 
 #define ASK_TIMEOUT "10s"
+#define FOLLOW_MS (7 * 24 * 3600 * INT64_C(1000))
 
 /* ---- what came of it ---- */
 
@@ -185,6 +186,11 @@ static int run_start(struct command *cmd)
     }
     buf_done(&data);
     buf_done(&payload);
+    if (rc == BATON_OK && status == 0 && command_flag(cmd, "wait")) {
+        const int64_t timeout_ms =
+            command_given(cmd, "timeout") ? command_int(cmd, "timeout") : FOLLOW_MS;
+        return runs_wait_for(cmd, request.run_id.s, !cmd->json, timeout_ms);
+    }
     return rc == BATON_OK ? status : command_fail(cmd, rc, &err);
 }
 
@@ -206,15 +212,19 @@ static const struct command_option start_options[] = {
      .help = "The run expires then: 2026-11-29T14:20:43Z. The workflow's `deadline` unless given."},
     {.name = "key", .letter = 'k', .argument = "KEY", .kind = OPTION_text,
      .help = "Idempotency key: starting again with the same key is the same run. Random and printed unless given."},
+    {.name = "wait", .letter = 'w', .kind = OPTION_flag,
+     .help = "Follows the run until it has ended or waits for a person; exit statuses as `runs wait`."},
     {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = ASK_TIMEOUT,
-     .help = "How long a coordinator's answer is waited for; without one the request stays in the log."},
+     .help = "How long a coordinator's answer is waited for; without one the request stays in the log. With --wait: how long "
+             "the run is followed."},
 };
 /* clang-format on */
 
 const struct baton_command cmd_runs_start = {
     .name = "start",
     .summary = "start a run of a workflow over a task",
-    .usage = "--workflow NAME --task ID --summary TEXT [--payload FILE] [--data KEY=VALUE]",
+    .usage =
+        "--workflow NAME --task ID --summary TEXT [--payload FILE] [--data KEY=VALUE] [--wait]",
     .description =
         "Asks the coordinators to begin a run, and prints its id. Its first turn goes to the "
         "workflow's `start`. Refused from inside an attempt (BATON_ATTEMPT): no agent starts a run "

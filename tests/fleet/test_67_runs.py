@@ -260,3 +260,19 @@ def test_coordinators_are_killed_and_each_run_ends_once(runs):
         assert taken(shown) == {"start": 1, "review": 2, "changes": 1}, shown
         sound(runs, shown)
     assert len({call["turn"] for call in runs.calls()}) == 40 * 4
+
+
+def test_runs_are_followed(runs):
+    """`runs start --wait` and `runs watch` tell each turn once as it comes and ends, and end with what a script can use."""
+    runs.plan(turns={"beta": [{"verdict": "changes"}, {"verdict": "approve"}]})
+    for service in ("alpha", "beta"):
+        ready(runs.worker(service))
+    done = runs.run("runs", "start", "--workflow", "paired-review", "--task", "t-1", "--summary", "Mend it", "--wait", "--timeout", "60s")
+    assert done.status == 0, done
+    lines = done.out.splitlines()
+    assert lines[-1].endswith("is completed: approved: as planned"), done
+    assert sum(": changes" in line and "#2 review" in line for line in lines) == 1 and sum("#4 review" in line and ": approve" in line for line in lines) == 1, done
+    run = runs.run("runs", "list", "--json").ok().one["run_id"]
+    seen = runs.run("runs", "watch", run, "--json").ok().objects
+    assert [one["state"] for one in seen] == ["completed"]
+    assert runs.run("runs", "watch", run[:8]).ok().out.splitlines()[-1].endswith("is completed: approved: as planned")

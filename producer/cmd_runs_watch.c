@@ -1,0 +1,227 @@
+/*
+ * `baton runs wait | watch`: following one run until it has ended or waits for a person.
+ * In: deploy/baton.c
+ * Out: producer/run_log.c
+ */
+#include "producer/cmd_runs.h"
+
+#include "common/base/check.h"
+#include "common/base/jsonw.h"
+#include "common/base/text.h"
+#include "producer/run_log.h"
+#include "producer/session.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define POLL_MS 200
+
+/* What a script learns from how a run stands: 0 only if it has completed. */
+static baton_code code_of(const struct run *run)
+{
+    switch (run->state) {
+    case RUN_completed:
+        return BATON_OK;
+    case RUN_waiting:
+        return run->code != BATON_OK ? run->code : BATON_E_person_required;
+    case RUN_expired:
+        return BATON_E_deadline_exceeded;
+    case RUN_failed:
+    case RUN_cancelled:
+        return BATON_E_run_terminal;
+    case RUN_active:
+    case RUN_STATE_COUNT:
+        break;
+    }
+    return BATON_E_timed_out;
+}
+
+/* ---- what has changed ---- */
+
+static void add_line(struct buf *out, struct wall_ms at, const char *text)
+{
+    buf_printf(out, "%s  %s", command_time(at).s, text);
+}
+
+/* A turn that is new, or stands otherwise than before. */
+static bool turn_changed(const struct run *before, const struct run_turn *turn)
+{
+    for (size_t i = 0; before != NULL && i < before->n_kept; i++) {
+        const struct run_turn *old = &before->turns[i];
+        if (old->no == turn->no) {
+            return old->state != turn->state || old->attempt != turn->attempt ||
+                   strcmp(old->service.s, turn->service.s) != 0;
+        }
+    }
+    return true;
+}
+
+static void print_turn(const struct run_turn *turn, struct wall_ms at, struct buf *out)
+{
+    char text[256];
+    snprintf(text, sizeof(text), "#%d %s: %s at %s, %s %s", turn->no, turn->by.s, turn->slot.s,
+             turn->service.s, role_word(turn->role), turn_state_word(turn->state));
+    add_line(out, at, text);
+    if (turn->attempt > 1) {
+        buf_printf(out, ", attempt %d", turn->attempt);
+    }
+    if (turn->has_verdict) {
+        buf_printf(out, ": %s", verdict_word(turn->verdict));
+    } else if (turn->code != BATON_OK) {
+        buf_printf(out, ": %s", baton_code_word(turn->code));
+    }
+    buf_add_char(out, '\n');
+}
+
+static void print_changes(const struct run *before, const struct run *run, struct buf *out)
+{
+    for (size_t i = 0; i < run->n_kept; i++) {
+        const struct run_turn *turn = &run->turns[i];
+        if (turn_changed(before, turn)) {
+            const struct wall_ms at = turn->ended_at.v > 0     ? turn->ended_at
+                                      : turn->claimed_at.v > 0 ? turn->claimed_at
+                                                               : turn->begun_at;
+            print_turn(turn, at, out);
+        }
+    }
+    if (before == NULL || before->state != run->state || before->epoch != run->epoch) {
+        char text[96];
+        snprintf(text, sizeof(text), "run %s is %s", run->id.s, run_state_word(run->state));
+        add_line(out, run->updated_at, text);
+        if (run->state != RUN_active && run->why[0] != '\0') {
+            buf_add_text(out, ": ");
+            text_add(out, run->why, strlen(run->why), 0);
+        }
+        buf_add_char(out, '\n');
+    }
+}
+
+static bool same(const struct run *before, const struct run *run)
+{
+    bool changed = before == NULL || before->state != run->state || before->epoch != run->epoch ||
+                   before->n_turns != run->n_turns;
+    for (size_t i = 0; i < run->n_kept && !changed; i++) {
+        changed = turn_changed(before, &run->turns[i]);
+    }
+    return !changed;
+}
+
+/* ---- following ---- */
+
+static bool goes_on(const struct run *run)
+{
+    return run->state == RUN_active;
+}
+
+/* The newest state in *ret_run once the run does not go on by itself, or the time is over; with watch each
+ * change is printed. */
+static baton_code follow(struct command *cmd, const char *word, bool watch, int64_t timeout_ms,
+                         struct run **ret_run, struct baton_error *err)
+{
+    struct session session = {.log = NULL};
+    struct run *before = NULL;
+    const struct mono_ms until = {mono_now().v + timeout_ms};
+    baton_code rc = session_open(cmd, &session, err);
+    for (bool first = true; rc == BATON_OK; first = false) {
+        struct run *run = NULL;
+        struct buf out = BUF_INIT;
+        rc = run_log_find(session.log, session.config, word, &run, err);
+        if (rc != BATON_OK) {
+            break;
+        }
+        if (watch && (first || !same(before, run))) {
+            if (cmd->json) {
+                run_print_json(run, &out);
+            } else {
+                print_changes(before, run, &out);
+            }
+            (void)command_print(cmd, &out);
+        }
+        buf_done(&out);
+        run_free(before);
+        before = run;
+        if (!goes_on(run) || mono_now().v >= until.v) {
+            break;
+        }
+        usleep(POLL_MS * 1000);
+    }
+    session_done(&session);
+    if (rc != BATON_OK) {
+        run_free(before);
+        return rc;
+    }
+    *ret_run = before;
+    return BATON_OK;
+}
+
+int runs_wait_for(struct command *cmd, const char *word, bool watch, int64_t timeout_ms)
+{
+    struct run *run = NULL;
+    struct baton_error err = {BATON_OK, ""};
+    baton_code rc = follow(cmd, word, watch, timeout_ms, &run, &err);
+    if (rc != BATON_OK) {
+        return command_fail(cmd, rc, &err);
+    }
+    if (!watch) {
+        run_print(cmd, run);
+    }
+    const int status = baton_code_exit(code_of(run));
+    run_free(run);
+    return status;
+}
+
+static int run_wait(struct command *cmd)
+{
+    return runs_wait_for(cmd, cmd->args[0], false, command_int(cmd, "timeout"));
+}
+
+static int run_watch(struct command *cmd)
+{
+    return runs_wait_for(cmd, cmd->args[0], true, command_int(cmd, "timeout"));
+}
+
+/* clang-format off */
+static const struct command_option wait_options[] = {
+    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = "10m",
+     .help = "How long; then the exit status is 8."},
+};
+static const struct command_option watch_options[] = {
+    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = "7d",
+     .help = "How long; then the exit status is 8."},
+};
+/* clang-format on */
+
+static const char exits[] = "0  the run has completed\n"
+                            "3, 4, 6  it waits for a person, was cancelled or failed\n"
+                            "7  its deadline has passed\n"
+                            "8  it still goes on\n";
+
+const struct baton_command cmd_runs_wait = {
+    .name = "wait",
+    .summary = "wait until a run has ended or waits for a person",
+    .usage = "RUN [--timeout DURATION] [--json]",
+    .description = "Prints the run as `runs show` does.",
+    .options = wait_options,
+    .n_options = COUNT_OF(wait_options),
+    .args_min = 1,
+    .args_max = 1,
+    .exits = exits,
+    .examples = "baton runs wait r-3f0c --timeout 1h\n",
+    .run = run_wait,
+};
+
+const struct baton_command cmd_runs_watch = {
+    .name = "watch",
+    .summary = "follow a run: each turn as it is queued, claimed and ended",
+    .usage = "RUN [--timeout DURATION] [--json]",
+    .description = "One line for each change until the run has ended or waits for a person. With "
+                   "--json the whole run, one object a line, at each change.",
+    .options = watch_options,
+    .n_options = COUNT_OF(watch_options),
+    .args_min = 1,
+    .args_max = 1,
+    .exits = exits,
+    .examples = "baton runs watch r-3f0c\n",
+    .run = run_watch,
+};
