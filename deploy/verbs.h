@@ -7,6 +7,7 @@
 
 extern const struct baton_command cmd_init;
 extern const struct baton_command cmd_config;
+extern const struct baton_command cmd_dev;
 extern const struct baton_command cmd_doctor;
 extern const struct baton_command cmd_topics;
 extern const struct baton_command cmd_keys;

@@ -1,10 +1,12 @@
 """Runs: the paired review from start to end, what people ask of runs, and what is refused (H rows, S4, S12, L-05)."""
 import json
 import os
+import signal
+import subprocess
 
 import pytest
 
-from host import ready, wait_until
+from host import binary, ready, wait_until
 
 CHAINS = {"owner": {"chain": ["alpha"]}, "reviewer": {"chain": ["beta", "gamma"]}, "arbiter": {"chain": ["gamma"]}}
 
@@ -276,3 +278,36 @@ def test_runs_are_followed(runs):
     seen = runs.run("runs", "watch", run, "--json").ok().objects
     assert [one["state"] for one in seen] == ["completed"]
     assert runs.run("runs", "watch", run[:8]).ok().out.splitlines()[-1].endswith("is completed: approved: as planned")
+
+
+@pytest.mark.drivers("local")
+def test_dev_runs_all_of_it_in_view(fresh):
+    """`baton dev`: workers, coordinator and one view; Ctrl-C leaves nothing behind, and one that ends by itself ends the rest."""
+    host = fresh.configure({"alpha": None, "beta": None, "gamma": None}, roles=CHAINS)
+    path = os.path.join(host.logs, "dev.out")
+
+    def dev(*words):
+        with open(path, "wb") as out:
+            return subprocess.Popen([binary(), "dev", *words], cwd=host.dir, env=host.environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                    start_new_session=True)
+
+    def seen():
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+
+    process = dev()
+    wait_until(lambda: seen().count("ready\n") == 4, 20, lambda: f"all to be ready: {seen()}")
+    run = start(host)
+    until(host, run, "completed")
+    wait_until(lambda: f"run {run[:10]}: active -> completed" in seen(), 10, seen)
+    assert "reviewer turn " in seen() and "beta" in seen()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 0, seen()
+    wait_until(lambda: not host.processes(), 10, lambda: f"nothing to be left: {host.describe()}")
+    other = host.worker("coordinator", "c1")
+    ready(other)
+    os.rename(os.path.join(host.dir, "keys", "beta.pem"), os.path.join(host.dir, "keys", "beta.away"))
+    process = dev("--json")
+    assert process.wait(30) != 0
+    lines = [json.loads(line) for line in seen().splitlines()]
+    assert any(line.get("event") == "worker.stopped" for line in lines) and any(line.get("process") == "beta" and "beta.pem" in line["text"] for line in lines), seen()
