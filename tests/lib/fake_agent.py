@@ -55,7 +55,7 @@ def main():
     resumed = next((sys.argv[i + 1] for i, word in enumerate(sys.argv) if word in ("--resume", "resume")), None)
     line = call_line({"role": role.group(1) if role else None}, "start", env=dict(os.environ), stdin=prompt, cwd=os.getcwd(),
                      fds=descriptors, argv=sys.argv, program=program, resumed=resumed)
-    step = step_of(line["task"], line["fake_service"], line["attempt"])
+    step = step_of(line["task"], line["fake_service"], line["attempt"], line["turn"])
     while "keys" in step:
         step = step["keys"][os.environ.get("FAKE_KEY", "")]
     if resumed and step.get("gone"):
