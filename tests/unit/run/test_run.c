@@ -79,7 +79,7 @@ static void test_R41_R52_only_a_verdict_moves_the_task(void **state)
     turn->verdict = VERDICT_done;
     run_turn_end(run, turn, TURN_completed, (struct wall_ms){4000});
     assert_true(run->task_status == TASK_STATUS_review_ready && run->task_rev == 8);
-    turn = turn_make(run, "1123456789abcdef0123456789abcdef", "rev.a", "review");
+    turn = turn_make(run, "1123456789abcdef0123456789abcdef", "dev", "again");
     run_turn_end(run, turn, TURN_cancelled, (struct wall_ms){5000});
     assert_true(run->task_status == TASK_STATUS_review_ready && run->task_rev == 8);
     turn = turn_make(run, "2123456789abcdef0123456789abcdef", "rev.a", "review");
