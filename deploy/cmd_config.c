@@ -22,16 +22,18 @@ static int run_show(struct command *cmd)
 {
     struct config *config = NULL;
     struct baton_error err = {BATON_OK, ""};
+    struct buf out = BUF_INIT;
+    if (command_flag(cmd, "keys")) { /* the same for every configuration, and without one */
+        config_document(&out);
+        command_print(cmd, &out);
+        buf_done(&out);
+        return 0;
+    }
     baton_code rc = command_config(cmd, &config, &err);
     if (rc != BATON_OK) {
         return command_fail(cmd, rc, &err);
     }
-    struct buf out = BUF_INIT;
-    if (command_flag(cmd, "keys")) {
-        config_document(&out);
-    } else {
-        config_show(config, cmd->json, &out);
-    }
+    config_show(config, cmd->json, &out);
     command_print(cmd, &out);
     buf_done(&out);
     config_free(config);

@@ -245,8 +245,9 @@ void rest_note(struct worker *w, const char *profile, const struct recorded_end 
 void rest_over(struct worker *w, size_t profile, const char *why);
 /* What the note of another boot says of a profile: one that was refused stays so, with the same credential. */
 void rest_adopt(struct worker *w, const struct rest_profile *told);
-/* An operator has mended that profile; "": every one. */
-void rest_clear(struct worker *w, const char *profile);
+/* An operator has said at that time that the profile is mended; "": every one. A word that is older than
+ * the refusal by more than a day (clocks differ) is about another one. */
+void rest_clear(struct worker *w, const char *profile, struct wall_ms at);
 /* Its secrets were read again: another credential is worth another try. */
 void rest_look_again(struct worker *w, size_t profile, bool env_changed);
 /* Does any wait to be cleared? */
@@ -450,6 +451,8 @@ struct rest {
     struct wall_ms changed;    /* when its credential was another one for the first time */
 };
 
+#define CLEARS_KEPT 32
+
 /* An end that has arrived and is not in the store yet. */
 struct arrived {
     struct recorded_end end;
@@ -484,6 +487,8 @@ struct worker {
     struct executor_env **envs; /* one for each profile */
     struct mono_ms envs_read;
     struct rest rests[LIMIT_PROFILES];      /* of the profiles */
+    struct plain_id clears[CLEARS_KEPT];    /* the newest control records that cleared some */
+    size_t n_clears;                        /* of them so far: the next one's place */
     uint64_t rest_told[LOG_PARTITIONS_MAX]; /* what the notes of rest_note.c say; 0: none */
     struct circuit circuit;
     struct circuit_told circuit_told[LOG_PARTITIONS_MAX];

@@ -275,6 +275,19 @@ static baton_code on_pause(struct worker *w, const struct engine_event *event,
 
 /* ---- clear: a credential profile that was refused is to be tried again ---- */
 
+/* Was that record obeyed already? Each partition brings its own copy of one, and whoever can write to the
+ * topic could send it again after each refusal. */
+static bool obeyed(struct worker *w, const struct plain_id *id)
+{
+    for (size_t i = 0; i < CLEARS_KEPT && i < w->n_clears; i++) {
+        if (strcmp(w->clears[i].s, id->s) == 0) {
+            return true;
+        }
+    }
+    w->clears[w->n_clears++ % CLEARS_KEPT] = *id;
+    return false;
+}
+
 static void on_clear(struct worker *w, const struct engine_event *event)
 {
     const struct control *control = event->receipt->control;
@@ -282,8 +295,8 @@ static void on_clear(struct worker *w, const struct engine_event *event)
     for (size_t i = 0; i < w->service->n_profiles; i++) {
         known = known || strcmp(w->service->profiles[i].name.s, control->profile.s) == 0;
     }
-    if (known) {
-        rest_clear(w, control->profile.s);
+    if (known && !obeyed(w, &control->id)) {
+        rest_clear(w, control->profile.s, control->at);
         engine_again(w->engine); /* the notes tell it at once */
     }
     operate_answer(w, control, NULL, known ? BATON_OK : BATON_E_invalid_request);

@@ -23,14 +23,15 @@
 
 #define NAMED_MAX_MS (24LL * 3600 * 1000) /* a provider that names a longer time is asked again */
 #define SIGNED_IN_MAX (64 * 1024)         /* read of the file in which a program keeps its login */
-#define MARK_KEY "~credential"            /* no record has this key */
+#define CLEAR_BEFORE_MAX_MS (24LL * 3600 * 1000) /* so far clocks of operators may be behind */
+#define MARK_KEY "~credential"                   /* no record has this key */
 
 /* ---- is it still the same credential? ---- */
 
 /* The file in which an agent program keeps that it has signed in. */
 static struct digest signed_in(const struct worker *w)
 {
-    static char bytes[SIGNED_IN_MAX];
+    char bytes[SIGNED_IN_MAX];
     const struct config_executor *executor = &w->service->executor;
     const struct agent_program *agent =
         executor->kind == EXECUTOR_KIND_agent ? agent_find(executor->agent) : NULL;
@@ -192,10 +193,12 @@ void rest_adopt(struct worker *w, const struct rest_profile *told)
     tell(w, "profile.refused_before", at, "told by the owner of before");
 }
 
-void rest_clear(struct worker *w, const char *profile)
+void rest_clear(struct worker *w, const char *profile, struct wall_ms at)
 {
     for (size_t i = 0; i < w->service->n_profiles; i++) {
-        if (profile[0] == '\0' || strcmp(profile, w->service->profiles[i].name.s) == 0) {
+        const bool old =
+            w->rests[i].until.v == REST_NO_END && at.v < w->rests[i].since.v - CLEAR_BEFORE_MAX_MS;
+        if (!old && (profile[0] == '\0' || strcmp(profile, w->service->profiles[i].name.s) == 0)) {
             rest_over(w, i, "cleared by an operator");
         }
     }

@@ -120,6 +120,14 @@ def test_init_modes_of_files(fresh):
     assert "keys" in ignored and "data" in ignored
 
 
+@pytest.mark.drivers("local")
+def test_keys_are_documented_without_a_configuration(fresh, tmp_path):
+    """`config show --keys` is what somebody reads who has none yet."""
+    text = fresh.run("config", "show", "--keys", cwd=tmp_path).ok().out
+    for key in ("services.<name>.heartbeat", "services.<name>.executor.prices.cached", "budget.max_cost"):
+        assert f"\n{key}" in text, key
+
+
 # ---- where the configuration comes from ----
 
 @pytest.mark.drivers("local")

@@ -95,6 +95,23 @@ def test_r33_a_clear_reaches_a_worker_that_starts_later(fresh):
     assert profile_of(host, "t-2") == "team"
 
 
+def test_x22_a_clear_that_is_sent_again_clears_nothing(fresh):
+    """X22: whoever can write to the control topic does not have a refused credential tried again and again."""
+    host = pair(fresh)
+    worker = refused(host)
+    host.run("services", "clear", "claude", "--json").ok()
+    wait_until(lambda: worker.events("profile.cleared"), what="it to be cleared")
+    old = [one for one in host.log.records(host.topic("control", "claude")) if one.key == b"~rest"]
+    assert old, "it is trimmed once a minute"
+    assert [one["profile"] for one in host.ends(host.published("claude", "owner", "t-2"), "completed")["attempts"]] == ["team", "backup"]
+    resting(host, ["team"])
+    for record in old:
+        host.log.append(record, record.partition)
+    host.run("services", "clear", "claude", "--profile", "backup", "--json").ok()  # was answered: those before it on its partition were read
+    assert profile_of(host, "t-3") == "backup"
+    assert len(worker.events("profile.cleared")) == 1 and resting(host, ["team"])
+
+
 def test_r33_a_clear_reaches_every_worker(fresh):
     """R-33: each worker learns of a refusal by itself; one clear reaches all of them, and each shows its own."""
     host = pair(fresh)

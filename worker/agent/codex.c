@@ -9,8 +9,10 @@
  */
 #include "worker/agent/agent.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define OPENAI_URL "https://api.openai.com/v1"
 
@@ -62,10 +64,14 @@ static bool names_provider(const struct agent_request *request)
     }
     snprintf(path, sizeof(path), "%s%s/config.toml", home != NULL ? home : request->home,
              home != NULL ? "" : "/.codex");
-    FILE *file = fopen(path, "re");
-    if (file != NULL) {
-        len = fread(text, 1, sizeof(text) - 1, file);
-        fclose(file);
+    /* The agent may write there: a FIFO must hold nobody up. */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    for (ssize_t n = 1; fd >= 0 && n > 0 && len < sizeof(text) - 1;) {
+        n = read(fd, text + len, sizeof(text) - 1 - len);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    if (fd >= 0) {
+        close(fd);
     }
     text[len] = '\0';
     return has_key(text, "model_provider");

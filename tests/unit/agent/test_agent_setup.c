@@ -164,6 +164,20 @@ static void test_codex_has_a_provider_that_does_not_retry(void **state)
         assert_int_equal(has(&setup.argv, "-c", "features.plugins=false"), rows[i].config == NULL);
         agent_setup_done(&setup);
     }
+    /* What lies there is the agent's: a FIFO in its place holds nobody up. */
+    unlink(file);
+    assert_int_equal(mkfifo(file, 0600), 0);
+    struct agent_setup setup = {0};
+    const struct agent_request request = {.schema = "{}",
+                                          .scratch = "/scratch",
+                                          .home = home,
+                                          .declared = declared,
+                                          .declared_arg = none};
+    alarm(30);
+    agent_find("codex")->setup(&request, &setup);
+    alarm(0);
+    assert_true(has(&setup.argv, "-c", "model_provider=\"baton\""));
+    agent_setup_done(&setup);
     unlink(file);
     rmdir(path);
     rmdir(home);

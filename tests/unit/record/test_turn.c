@@ -233,8 +233,8 @@ static void a_written_payload_is_kept_as_it_stands(void **state)
     static const char *const good[] = {
         "{\"media_type\":\"text/plain\", \"text\":\"\\u0061\"}",
         "{\"media_type\":\"a/b\",\"base64\":\"/w==\"}",
-        "{\"media_type\":\"a/b\",\"ref\":\"x\",\"size\":1,\"sha256\":"
-        "\"e49971cb84165a932b50f4066edab16fc855f4ddf1b4e49daff933b4c819a917\"}"};
+        ("{\"media_type\":\"a/b\",\"ref\":\"x\",\"size\":1,\"sha256\":"
+         "\"e49971cb84165a932b50f4066edab16fc855f4ddf1b4e49daff933b4c819a917\"}")};
     static const char *const bad[] = {"{\"media_type\":\"a/b\",\"text\":\"x\"},\"place\":\"/etc\"",
                                       "[]", "", "{\"media_type\":\"a/b\"}",
                                       "{\"media_type\":\"a/b\",\"text\":\"x\",\"ref\":\"y\"}"};

@@ -141,10 +141,10 @@ static void test_r33_what_ends_a_refusal(void **state)
     assert_int_equal(made.w.rests[0].since.v, since.v);
     ends(&made, "one", FAILURE_COUNT, 0); /* a success, of that one only */
     assert_int_equal(resting(&made), 2);
-    rest_clear(&made.w, "one");
-    rest_clear(&made.w, "nobody");
+    rest_clear(&made.w, "one", wall_now());
+    rest_clear(&made.w, "nobody", wall_now());
     assert_int_equal(resting(&made), 2);
-    rest_clear(&made.w, "two");
+    rest_clear(&made.w, "two", wall_now());
     assert_int_equal(resting(&made), 0);
     ends(&made, "one", FAILURE_auth, 0);
     ends(&made, "two", FAILURE_auth, 0);
@@ -160,7 +160,11 @@ static void test_r33_what_ends_a_refusal(void **state)
         .failed = true, .class = FAILURE_auth, .started_at = {made.w.rests[1].changed.v - 1}};
     rest_note(&made.w, "two", &late);
     assert_int_equal(resting(&made), 1);
-    rest_clear(&made.w, "");
+    /* X22: what was said of an older refusal. */
+    ends(&made, "two", FAILURE_auth, 0);
+    rest_clear(&made.w, "", (struct wall_ms){made.w.rests[1].since.v - 2 * 24 * 3600 * 1000});
+    assert_int_equal(resting(&made), 3);
+    rest_clear(&made.w, "", wall_now());
     assert_int_equal(resting(&made), 0);
     done(&made);
 }
@@ -173,7 +177,7 @@ static void test_r33_the_next_owner_takes_it_over(void **state)
     make(&before, "retry.rest=10m");
     ends(&before, "one", FAILURE_auth, 0);
     ends(&before, "two", FAILURE_auth, 0);
-    rest_clear(&before.w, "two");
+    rest_clear(&before.w, "two", wall_now());
     ends(&before, "two", FAILURE_quota, 0);
     const struct rest_profile one = told(&before, 0);
     const struct rest_profile two = told(&before, 1);
@@ -217,7 +221,7 @@ static void test_r39_which_is_tried_when_all_are_refused(void **state)
     made.w.rests[1].tried.v = 3000;
     (void)rest_look(&made.w, &rest);
     assert_string_equal(rest.profile, "one");
-    rest_clear(&made.w, "");
+    rest_clear(&made.w, "", wall_now());
     ends(&made, "one", FAILURE_auth, 0);
     ends(&made, "two", FAILURE_quota, 60000); /* what has a time is up before what has none */
     (void)rest_look(&made.w, &rest);
