@@ -122,7 +122,7 @@ ROWS = (
      "strcmp(mark_of(w, at).s, told->mark.s) != 0) {", "false) {",
      "unit/test_worker_10_rest test_r33_the_next_owner_takes_it_over"),
     ("nobody_clears", "R-33", "worker/operate.c",
-     "        rest_clear(w, control->profile.s);\n", "",
+     "        rest_clear(w, control->profile.s, control->at);\n", "",
      f"{PROFILES} test_r33_a_clear_reaches_a_worker_that_starts_later"),
     # ---- heartbeat ----
     ("output_renews_nothing", "E06", "worker/executor/run_exec.c",
