@@ -13,6 +13,7 @@
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
 #include "common/record/json.h"
+#include "common/record/turn.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -249,6 +250,73 @@ void advance_pending(struct coordinator *c, struct run *run)
 
 /* ---- what a person asks for ---- */
 
+/* Would a turn with this summary and data, after parent, be the one that is open already (H-15)? What a
+ * repeat must share is its content (RECORD.md section 2). */
+static bool is_same(const struct coordinator *c, const struct run *run, const struct run_turn *open,
+                    const char *parent, const char *summary, const char *data)
+{
+    struct turn *turn = NULL;
+    const struct turn_draft draft = {
+        .fleet = c->fleet.s,
+        .origin = COORDINATOR_PRINCIPAL,
+        .service = open->born.s,
+        .role = open->role,
+        .task_id = run->task_id.s,
+        .run_id = run->id.s,
+        .intent = open->by.s,
+        .key = parent,
+        .parent = parent,
+        .created_at = wall_now(),
+        .deadline = run->deadline,
+        .summary = summary,
+        .data = data,
+        .data_len = strlen(data),
+        .payload = "",
+        .payload_json = run->payload,
+        .payload_json_len = run->payload != NULL ? strlen(run->payload) : 0,
+    };
+    const bool same = turn_encode(&draft, &turn, NULL) == BATON_OK &&
+                      memcmp(turn->content.b, open->content.b, DIGEST_LEN) == 0;
+    turn_free(turn);
+    return same;
+}
+
+/*
+ * A sender has one continuation at a time (R-32, I20): while its own turn is open, or what was handed on
+ * along this transition, nothing more follows; the same once more is only told so (H-15). False: decided.
+ */
+static bool may_follow(const struct coordinator *c, const struct run *run,
+                       const struct request *request, const struct run_turn *last,
+                       struct handoff_result *result)
+{
+    const struct run_turn *open = last != NULL && turn_state_open(last->state) ? last : NULL;
+    for (size_t i = 0; i < run->n_kept && open == NULL; i++) {
+        const struct run_turn *turn = &run->turns[i];
+        const bool follows = strcmp(turn->from.s, request->from) == 0 &&
+                             strcmp(turn->by.s, result->transition->name.s) == 0;
+        open = follows && turn_state_open(turn->state) ? turn : NULL;
+    }
+    if (open == NULL) {
+        return true;
+    }
+    if (open != last) {
+        struct buf told = BUF_INIT;
+        next_data(run, request->from, NULL, request->data, &told);
+        result->deduped = is_same(c, run, open, last != NULL ? last->id.s : run->id.s,
+                                  request->summary, told.data);
+        buf_done(&told);
+    }
+    if (!result->deduped) {
+        result->status = HANDOFF_blocked;
+        result->stage = HANDOFF_STAGE_resolve_run;
+        result->code = BATON_E_turn_open;
+        snprintf(result->text, sizeof(result->text),
+                 "turn %s of %s is still %s; what follows exists once it has ended", open->id.s,
+                 open->slot.s, turn_state_word(open->state));
+    }
+    return false;
+}
+
 void advance_asked(struct coordinator *c, struct run *run, const struct request *request,
                    struct handoff_result *ret_result)
 {
@@ -271,15 +339,7 @@ void advance_asked(struct coordinator *c, struct run *run, const struct request 
     };
     handoff_decide(run, &ask, ret_result);
     json_free(data);
-    if (ret_result->status == HANDOFF_queued && last != NULL && turn_state_open(last->state)) {
-        ret_result->status = HANDOFF_blocked;
-        ret_result->stage = HANDOFF_STAGE_resolve_run;
-        ret_result->code = BATON_E_turn_open;
-        snprintf(ret_result->text, sizeof(ret_result->text),
-                 "turn %s of %s is still %s; what follows it exists once it has ended", last->id.s,
-                 last->slot.s, turn_state_word(last->state));
-    }
-    if (ret_result->status == HANDOFF_queued) {
+    if (ret_result->status == HANDOFF_queued && may_follow(c, run, request, last, ret_result)) {
         char parent[ID_MAX + 1];
         snprintf(parent, sizeof(parent), "%s", last != NULL ? last->id.s : run->id.s);
         run_pend(run, "", NULL, NULL, NULL);

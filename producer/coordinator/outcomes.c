@@ -68,7 +68,9 @@ static void read_result(const struct outcome *outcome, struct said *said)
     said->summary = copy_text(json_member(root, "summary"));
     said->data = copy_texts(json_member(root, "data"));
     if (handoff != NULL && json_kind(handoff) == JSON_object) {
+        /* One target by its name; what names none, or several, is no target that there is (I01). */
         said->target = copy_text(json_member(handoff, "target"));
+        said->target = said->target != NULL ? said->target : strdup("");
         char *summary = copy_text(json_member(handoff, "summary"));
         if (summary != NULL) {
             free(said->summary);

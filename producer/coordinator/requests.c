@@ -115,6 +115,7 @@ static void print_result(const struct run *run, const struct handoff_result *res
         jsonw_key_text(&w, "status", handoff_status_word(result->status));
         jsonw_key_text(&w, "stage", handoff_stage_word(result->stage));
         jsonw_key_plain(&w, "text", result->text, strlen(result->text));
+        jsonw_key_bool(&w, "deduped", result->deduped);
         jsonw_key_int(&w, "retry_after_ms", result->retry_after_ms);
         jsonw_key(&w, "targets");
         jsonw_begin_array(&w);

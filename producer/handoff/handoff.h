@@ -68,7 +68,8 @@ struct handoff_result {
     slot_set targets;                             /* each gets a turn */
     slot_set unreached;     /* each would have, and cannot be written to (H-23) */
     int64_t retry_after_ms; /* hook_retry */
-    bool wants_hook;        /* it stopped before the hook, which must run first: not refused */
+    bool deduped;    /* queued: it is there already and still open, so nothing was sent (H-15) */
+    bool wants_hook; /* it stopped before the hook, which must run first: not refused */
 };
 
 /* Every stage in its order, up to the first that refuses. Source: RULES H-01 to H-10, H-14, H-22 to

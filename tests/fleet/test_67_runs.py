@@ -167,8 +167,64 @@ def test_h03_h27_a_cancelled_run_takes_nothing_and_a_reopened_one_begins_anew(ru
     sound(runs, shown)
 
 
-def test_the_same_start_twice_is_one_run(runs):
-    """A start repeated by its key is the same run; another key is another."""
+@pytest.mark.core
+def test_h13_i20_two_people_at_once(runs):
+    """H-13, I20: of requests that were decided on the same state one is taken, and the other told so: one turn follows."""
+    runs.plan(turns={"alpha": [{"verdict": "blocked"}, {}]}, tasks={f"t-{n}": [{"until": f"{runs.fake}/go-{n}"}] for n in range(5)})
+    ready(runs.worker("coordinator", "c2"))
+    for service in ("alpha", "beta"):
+        runs.worker(service)
+    for n in range(5):
+        run = start(runs, f"t-{n}")
+        until(runs, run, "waiting")
+        words = [binary(), "handoff", "--run", run, "--from", "owner", "--to", "reviewer", "--json", "--timeout", "60s", "--summary"]
+        both = [subprocess.Popen(words + [f"go {one}"], cwd=runs.dir, env=dict(runs.environment, BATON_MODE="attended"), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+                for one in range(2)]
+        codes = sorted(json.loads(one.communicate()[0])["code"] or "ok" for one in both)
+        assert codes in (["duplicate", "ok"], ["ok", "turn_open"]), codes  # the second decided on what was before the first, or after it
+        open(runs.fake + f"/go-{n}", "w", encoding="ascii").close()
+        shown = until(runs, run, "completed")
+        assert [one["by"] for one in shown["turns"]] == ["start", "review"], shown
+        sound(runs, shown)
+
+
+@pytest.mark.core
+def test_h15_h16_the_same_handoff_while_it_is_open(runs):
+    """H-15, H-16: asked again with the same words it is queued already, and nothing new is sent; once it has ended, it is a new one."""
+    runs.plan(turns={"alpha": [{"verdict": "blocked"}], "beta": [{"until": runs.fake + "/go", "verdict": "blocked"}, {}]})
+    for service in ("alpha", "beta"):
+        runs.worker(service)
+    run = start(runs)
+    until(runs, run, "waiting")
+    words = ("handoff", "--run", run, "--from", "owner", "--to", "reviewer", "--summary", "look again")
+    first = ask(runs, *words).ok().one["result"]
+    again = ask(runs, *words).ok().one["result"]
+    assert (first["deduped"], again["deduped"], again["status"]) == (False, True, "queued")
+    assert len(show(runs, run)["turns"]) == 2 and taken(show(runs, run))["review"] == 1
+    open(runs.fake + "/go", "w", encoding="ascii").close()
+    until(runs, run, "waiting")
+    assert ask(runs, *words).ok().one["result"]["deduped"] is False
+    shown = until(runs, run, "completed")
+    assert len(shown["turns"]) == 3 and taken(shown)["review"] == 2
+    sound(runs, shown)
+
+
+def test_i07_i08_the_task_travels_whole(runs, tmp_path):
+    """I07, I08, I14: every turn has the run's payload byte for byte, and why it came from whom."""
+    text = "line\n\u00e9\u2028" * 500
+    (tmp_path / "task.md").write_text(text, encoding="utf-8")
+    runs.plan(turns={"beta": [{"verdict": "changes", "summary": "mend the first line", "result": {"data": {"line": "1"}}}, {}]}, default=[{}])
+    for service in ("alpha", "beta"):
+        runs.worker(service)
+    shown = until(runs, start(runs, "t-1", "--payload", str(tmp_path / "task.md"), "--data", "k=v"), "completed")
+    turns = [json.loads(runs.calls(turn=one["turn_id"])[0]["stdin"]) for one in shown["turns"]]
+    assert [one["payload"]["text"] for one in turns] == [text] * 4
+    assert turns[0]["data"] == {"k": "v"}
+    assert (turns[2]["summary"], turns[2]["data"]["from"], turns[2]["data"]["verdict"], turns[2]["data"]["line"]) == ("mend the first line", "reviewer", "changes", "1")
+
+
+def test_i19_the_same_start_twice_is_one_run(runs):
+    """I19: a start repeated by its key is the same run; another key is another."""
     for service in ("alpha", "beta"):
         runs.worker(service)
     first = start(runs, "t-1", "--key", "k-1")
@@ -238,6 +294,10 @@ def test_h44_an_executor_asks_for_a_handoff(fresh, tmp_path):
     host.plan(turns={"alpha": [{"result": {"handoff": {"target": "Rev", "summary": "look"}}}]}, default=[{}])
     shown = until(host, start(host, "t-2", workflow="ask"), "waiting")
     assert (shown["code"], shown["stage"], len(shown["turns"])) == ("unknown_target", "resolve_transition", 1)
+    for n, handoff in enumerate(({"target": ["rev", "end"], "summary": "both"}, {"summary": "somebody"})):  # I01: one target, by its name
+        host.plan(turns={"alpha": [{"result": {"handoff": handoff}}]}, default=[{}])
+        shown = until(host, start(host, f"t-2{n}", workflow="ask"), "waiting")
+        assert (shown["code"], len(shown["turns"])) == ("unknown_target", 1), shown
     host.plan(default=[{}])
     shown = until(host, start(host, "t-3", workflow="ask"), "completed")
     assert [one["by"] for one in shown["turns"]] == ["start", "settle"]
