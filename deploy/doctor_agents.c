@@ -9,9 +9,10 @@
 #include "common/base/text.h"
 #include "common/base/word.h"
 #include "common/process/child.h"
+#include "common/process/program.h"
+#include "common/process/scratch.h"
 #include "worker/agent/agent.h"
 #include "worker/executor/executor.h"
-#include "worker/executor/scratch.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -106,8 +107,8 @@ static bool version_of(const struct look *look, const char *dir, char *text, siz
         argv[n] = executor->command[n];
     }
     argv[n] = "--version";
-    const char *const env[] = {
-        "PATH=" EXECUTOR_PROGRAM_PATH, home, "LANG=C.UTF-8", "NO_COLOR=1", "BATON_ATTEMPT=0", NULL};
+    const char *const env[] = {"PATH=" PROGRAM_PATH, home, "LANG=C.UTF-8", "NO_COLOR=1",
+                               "BATON_ATTEMPT=0",    NULL};
     text[0] = '\0';
     if (child_guard_find(NULL, &guard, &err) != BATON_OK || !child_pipe(false, &ours, &childs)) {
         free(guard);
@@ -136,7 +137,7 @@ static bool check_program(struct look *look, const char *dir)
     const char *name = executor->n_command > 0 ? executor->command[0] : look->agent->command;
     char version[256];
     char mend[256];
-    look->program = executor_find_program(name);
+    look->program = program_find(name);
     if (look->program == NULL) {
         snprintf(mend, sizeof(mend),
                  "install %.60s, or name its path: services.%.50s.executor.command",

@@ -7,13 +7,14 @@
 #ifndef BATON_WORKER_EXECUTOR_ENVIRONMENT_H
 #define BATON_WORKER_EXECUTOR_ENVIRONMENT_H
 
+#include "common/process/program.h"
 #include "worker/executor/executor.h"
 
 struct mask;
 
 /* The PATH that executors get and in which programs are looked up; a declared PATH wins for them.
  */
-#define EXECUTOR_PATH EXECUTOR_PROGRAM_PATH
+#define EXECUTOR_PATH PROGRAM_PATH
 
 /* Shares it with an attempt, whose end may come after its maker has let go; NULL stays NULL. */
 struct executor_env *executor_env_share(struct executor_env *env);

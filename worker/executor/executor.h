@@ -57,14 +57,6 @@ baton_code executor_env_resolve(const struct config_env *base, size_t n_base,
                                 struct executor_env **ret_env, struct baton_error *err);
 void executor_env_free(struct executor_env *env);
 
-/* ---- programs ---- */
-
-/* The PATH in which programs are looked up, and which executors get. */
-#define EXECUTOR_PROGRAM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-/* The absolute path of a program, a plain name looked up there; the caller frees it. NULL: it is not
- * there, or no executable file. */
-char *executor_find_program(const char *name);
-
 /* ---- pool ---- */
 
 struct executor_settings {

@@ -4,51 +4,22 @@
  */
 #include "common/base/fault.h"
 #include "common/base/text.h"
+#include "common/process/program.h"
+#include "common/process/scratch.h"
 #include "common/process/sweep.h"
 #include "worker/executor/pool.h"
-#include "worker/executor/scratch.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- programs ---- */
 
-static bool program_at(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
-}
-
-char *executor_find_program(const char *name)
-{
-    char *path = NULL;
-    if (name[0] == '/') {
-        return program_at(name) ? strdup(name) : NULL;
-    }
-    if (strchr(name, '/') != NULL) {
-        return NULL; /* relative to what? the configuration makes it absolute */
-    }
-    for (const char *at = EXECUTOR_PATH; *at != '\0';) {
-        size_t n = strcspn(at, ":");
-        if (asprintf(&path, "%.*s/%s", (int)n, at, name) < 0) {
-            return NULL;
-        }
-        if (program_at(path)) {
-            return path;
-        }
-        free(path);
-        at += n + (at[n] == ':' ? 1 : 0);
-    }
-    return NULL;
-}
-
 static baton_code resolve_one(char **word, bool required, struct baton_error *err)
 {
-    char *path = executor_find_program(*word);
+    char *path = program_find(*word);
     if (path != NULL) {
         free(*word);
         *word = path;

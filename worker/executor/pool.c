@@ -9,7 +9,7 @@
 #include "common/base/mailbox.h"
 #include "common/process/sweep.h"
 #include "worker/executor/run_agent.h"
-#include "worker/executor/scratch.h"
+#include "common/process/scratch.h"
 
 #include <errno.h>
 #include <signal.h>

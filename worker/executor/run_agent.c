@@ -8,7 +8,7 @@
 #include "common/process/mask.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/prompt.h"
-#include "worker/executor/scratch.h"
+#include "common/process/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>

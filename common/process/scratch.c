@@ -4,9 +4,9 @@
  * Removal never recurses: a directory below is moved up beside its parent and emptied there, so
  * that neither depth nor the length of paths matters, and it can stop at any point.
  *
- * In: pool, launch.  Out: the file system.
+ * In: worker/executor (pool, launch), producer/hook.  Out: the file system.
  */
-#include "worker/executor/scratch.h"
+#include "common/process/scratch.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,14 +1,14 @@
 /*
- * Scratch directories: HOME and TMPDIR of one attempt or child, 0700, gone afterwards.
+ * Scratch directories: HOME and TMPDIR of one attempt, child or hook, 0700, gone afterwards.
  *
  * They lie in <folder>/<service>.<worker>/. Only one pool has that one (its worker holds the store's
- * lock). Shared ones, for another uid, are 0770 (who has the group of <folder>, if that hands its group
+ * lock); a coordinator's is <folder>/coordinator.<id>/. Shared ones, for another uid, are 0770 (who has the group of <folder>, if that hands its group
  * down, else the worker's) in two folders 0711, and <folder> is no store's and no log's.
  *
- * In: pool, launch.  Out: the file system. Thread: executors.
+ * In: worker/executor (pool, launch), producer/hook.  Out: the file system. Thread: its owner's.
  */
-#ifndef BATON_WORKER_EXECUTOR_SCRATCH_H
-#define BATON_WORKER_EXECUTOR_SCRATCH_H
+#ifndef BATON_PROCESS_SCRATCH_H
+#define BATON_PROCESS_SCRATCH_H
 
 #include "baton/code.h"
 
