@@ -7,8 +7,7 @@ import subprocess
 import pytest
 
 from host import binary, ready, wait_until
-
-CHAINS = {"owner": {"chain": ["alpha"]}, "reviewer": {"chain": ["beta", "gamma"]}, "arbiter": {"chain": ["gamma"]}}
+from runs import CHAINS, ask, show, start, until
 
 
 @pytest.fixture
@@ -17,21 +16,6 @@ def runs(fresh):
     host = fresh.configure({"alpha": None, "beta": None, "gamma": None}, roles=CHAINS)
     ready(host.worker("coordinator", "c1"))
     return host
-
-
-def start(host, task="t-1", *more, workflow="paired-review"):
-    done = host.run("runs", "start", "--workflow", workflow, "--task", task, "--summary", "Mend the parser", *more, "--json").ok().one
-    assert done["answered"], done
-    return done["run_id"]
-
-
-def show(host, run):
-    return host.run("runs", "show", run, "--json").ok().one
-
-
-def until(host, run, state, seconds=40):
-    return wait_until(lambda: (lambda one: one if one["state"] == state else None)(show(host, run)), seconds,
-                      lambda: f"run {run} to be {state}: {show(host, run)}\n{host.all_logs()}")
 
 
 def path(shown):
@@ -55,10 +39,6 @@ def sound(host, shown):
     assert counted == taken(shown), shown
     told = [one for one in ends if one["event"] == "run_ended" and one["run_id"] == shown["run_id"]]
     assert len(told) == (0 if shown["state"] in ("active", "waiting") else shown["epoch"]), told
-
-
-def ask(host, *words):
-    return host.run(*words, "--json", environment={"BATON_MODE": "attended"})
 
 
 @pytest.mark.core
