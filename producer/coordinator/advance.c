@@ -45,13 +45,34 @@ static void add_members(struct jsonw *w, const char *data)
     json_free(doc);
 }
 
+/* How much of the task fits a value of data as it is written: escapes count, and no character is cut. */
+static size_t task_len(const char *summary)
+{
+    size_t len = strnlen(summary, LIMIT_DATA_VALUE / 2);
+    for (;;) {
+        struct buf out = BUF_INIT;
+        struct jsonw w = jsonw_to(&out);
+        while (len > 0 && ((unsigned char)summary[len] & 0xC0) == 0x80) {
+            len--;
+        }
+        jsonw_plain(&w, summary, len);
+        BATON_INVARIANT(buf_ok(&out));
+        const bool fits = out.len <= LIMIT_DATA_VALUE;
+        buf_done(&out);
+        if (fits) {
+            return len;
+        }
+        len /= 2;
+    }
+}
+
 /* Task, sender and verdict as data beside what the sender gave (H-46). */
 static void next_data(const struct run *run, const char *from, const struct run_turn *turn,
                       const char *data, struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
     jsonw_begin_object(&w);
-    jsonw_key_plain(&w, "task", run->summary, strnlen(run->summary, LIMIT_DATA_VALUE / 2));
+    jsonw_key_plain(&w, "task", run->summary, task_len(run->summary));
     jsonw_key_text(&w, "from", from);
     if (turn != NULL && turn->has_verdict) {
         jsonw_key_text(&w, "verdict", verdict_word(turn->verdict));
@@ -80,7 +101,7 @@ static size_t names_of(const char *data, const char **names, struct json_doc **r
 
 /* ---- ends and waits ---- */
 
-static void wait_for_person(struct run *run, baton_code code, const char *stage, const char *why)
+void advance_wait(struct run *run, baton_code code, const char *stage, const char *why)
 {
     const struct wall_ms now = wall_now();
     if (run->state == RUN_waiting) {
@@ -116,9 +137,27 @@ static bool can_reach(void *arg, size_t slot, baton_code *ret_code)
     return send_reachable(c, run, slot, ret_code);
 }
 
-/* A handoff that may pass: counted once, a turn for each target (I9). */
-static void take(struct coordinator *c, struct run *run, const struct handoff_ask *ask,
-                 const struct handoff_result *result, const char *parent, const char *data)
+/* Says of a run that goes on whom its transition has not reached (H-23). */
+static void tell_unreached(struct run *run, const char *by, slot_set unreached)
+{
+    struct buf why = BUF_INIT;
+    buf_printf(&why, "%s has not reached", by);
+    for (size_t slot = 0; slot < run->workflow->n_slots; slot++) {
+        if ((unreached & SLOT_BIT(slot)) != 0) {
+            buf_printf(&why, " %s", workflow_slot_text(run->workflow, slot).s);
+        }
+    }
+    buf_add_text(&why, ": it could not be written to");
+    BATON_INVARIANT(buf_ok(&why));
+    snprintf(run->why, sizeof(run->why), "%s", why.data);
+    diag_line(DIAG_warn, "handoff.unreached", D_TEXT("run", run->id.s), D_TEXT("why", run->why));
+    buf_done(&why);
+}
+
+/* A handoff that may pass: counted once, a turn for each target (I9). False: none could be sent; the
+ * run waits, and the result says so, too. */
+static bool take(struct coordinator *c, struct run *run, const struct handoff_ask *ask,
+                 struct handoff_result *result, const char *parent, const char *data)
 {
     struct buf told = BUF_INIT;
     struct baton_error err = {BATON_OK, ""};
@@ -127,23 +166,31 @@ static void take(struct coordinator *c, struct run *run, const struct handoff_as
     next_data(run, ask->from, ask->turn, data, &told);
     char from[ID_MAX + 1];
     snprintf(from, sizeof(from), "%s", ask->from);
-    bool any = false;
     for (size_t slot = 0; slot < run->workflow->n_slots; slot++) {
-        if ((result->targets & SLOT_BIT(slot)) != 0) {
-            any =
-                send_turn(c, run, by, from, parent, slot, ask->summary, told.data, n, &err) || any;
+        if ((result->targets & SLOT_BIT(slot)) != 0 &&
+            !send_turn(c, run, by, from, parent, slot, ask->summary, told.data, n, &err)) {
+            result->targets &= ~SLOT_BIT(slot);
+            result->unreached |= SLOT_BIT(slot);
         }
     }
     buf_done(&told);
-    if (any) {
-        BATON_INVARIANT(run_count(run, by));
-        if (run->state == RUN_waiting) {
-            BATON_INVARIANT(run_move(run, RUN_active, "it goes on", wall_now()));
-        }
-        run->updated_at = wall_now();
-    } else {
-        wait_for_person(run, err.code, handoff_stage_word(HANDOFF_STAGE_publish), err.text);
+    if (result->targets == 0) {
+        result->status = HANDOFF_failed;
+        result->stage = HANDOFF_STAGE_publish;
+        result->code = err.code;
+        snprintf(result->text, sizeof(result->text), "%.500s", err.text);
+        advance_wait(run, err.code, handoff_stage_word(HANDOFF_STAGE_publish), err.text);
+        return false;
     }
+    BATON_INVARIANT(run_count(run, by));
+    if (run->state == RUN_waiting) {
+        BATON_INVARIANT(run_move(run, RUN_active, "it goes on", wall_now()));
+    }
+    run->updated_at = wall_now();
+    if (result->unreached != 0) {
+        tell_unreached(run, by, result->unreached);
+    }
+    return true;
 }
 
 void advance_start(struct coordinator *c, struct run *run)
@@ -153,13 +200,15 @@ void advance_start(struct coordinator *c, struct run *run)
     const int n = run_total(run, RUN_START) + 1;
     const size_t slot = run->workflow->start;
     if (!send_reachable(c, run, slot, &code)) {
-        wait_for_person(run, code, handoff_stage_word(HANDOFF_STAGE_publish),
-                        baton_code_text(code));
+        advance_wait(run, code, handoff_stage_word(HANDOFF_STAGE_publish), baton_code_text(code));
     } else if (!send_turn(c, run, RUN_START, "", run->id.s, slot, run->summary, run->data, n,
                           &err)) {
-        wait_for_person(run, err.code, handoff_stage_word(HANDOFF_STAGE_publish), err.text);
+        advance_wait(run, err.code, handoff_stage_word(HANDOFF_STAGE_publish), err.text);
     } else {
         BATON_INVARIANT(run_count(run, RUN_START));
+        if (run->state == RUN_waiting) {
+            BATON_INVARIANT(run_move(run, RUN_active, "it begins", wall_now()));
+        }
     }
 }
 
@@ -183,8 +232,36 @@ static void wait_for_answer(struct run *run, const struct run_turn *turn, const 
     char why[RUN_WHY_MAX + 1];
     snprintf(why, sizeof(why), "%s says %s%s%.800s", turn->slot.s, verdict_word(turn->verdict),
              summary != NULL ? ": " : "", summary != NULL ? summary : "");
-    wait_for_person(run, BATON_OK, "", why);
+    advance_wait(run, BATON_OK, "", why);
     run_pend(run, "", NULL, NULL, NULL);
+}
+
+/* Is the pending end to be answered by this handoff? *ret_result: would it pass just now. */
+static struct handoff_ask decide_pending(const struct run *run, const struct run_turn *turn,
+                                         void **reach, struct handoff_result *ret_result)
+{
+    const char *target = run->pending.target;
+    const char *names[LIMIT_DATA_KEYS];
+    struct json_doc *data = NULL;
+    struct handoff_ask ask = {
+        .actor = target == NULL ? HANDOFF_ACTOR_workflow : HANDOFF_ACTOR_agent,
+        .from = turn->slot.s,
+        .has_verdict = true,
+        .verdict = turn->verdict,
+        .target = target,
+        .summary = run->pending.summary != NULL ? run->pending.summary : run->summary,
+        /* What a verdict brings along are facts of the result; what is asked for is declared (H-37). */
+        .n_data = target != NULL ? names_of(run->pending.data, names, &data) : 0,
+        .data = names,
+        .turn = turn,
+        .reachable = can_reach,
+        .reachable_arg = reach,
+    };
+    handoff_decide(run, &ask, ret_result);
+    json_free(data);
+    ask.n_data = 0;
+    ask.data = NULL;
+    return ask;
 }
 
 void advance_pending(struct coordinator *c, struct run *run)
@@ -212,40 +289,34 @@ void advance_pending(struct coordinator *c, struct run *run)
         return;
     }
     void *reach[] = {c, run};
-    const char *names[LIMIT_DATA_KEYS];
-    struct json_doc *data = NULL;
-    const char *summary = run->pending.summary != NULL ? run->pending.summary : run->summary;
-    const struct handoff_ask ask = {
-        .actor = target == NULL ? HANDOFF_ACTOR_workflow : HANDOFF_ACTOR_agent,
-        .from = turn->slot.s,
-        .has_verdict = true,
-        .verdict = turn->verdict,
-        .target = target,
-        .summary = summary,
-        /* What a verdict brings along are facts of the result; what is asked for is declared (H-37). */
-        .n_data = target != NULL ? names_of(run->pending.data, names, &data) : 0,
-        .data = names,
-        .turn = turn,
-        .reachable = can_reach,
-        .reachable_arg = reach,
-    };
-    handoff_decide(run, &ask, &result);
-    json_free(data);
+    const struct handoff_ask ask = decide_pending(run, turn, reach, &result);
     diag_line(DIAG_info, "handoff.decided", D_TEXT("run", run->id.s), D_TEXT("from", ask.from),
               D_TEXT("target", target), D_TEXT("status", handoff_status_word(result.status)),
               D_TEXT("stage", handoff_stage_word(result.stage)), D_CODE("code", result.code));
     if (result.status != HANDOFF_queued) {
         /* What cannot be written to just now is tried again by itself (advance_look). */
-        wait_for_person(run, result.code, handoff_stage_word(result.stage), result.text);
+        advance_wait(run, result.code, handoff_stage_word(result.stage), result.text);
         return;
     }
     const struct turn_id parent = turn->id;
     struct run_pending pending = run->pending; /* its texts are used until the turns are sent */
     run->pending = (struct run_pending){.turn = {""}};
-    take(c, run, &ask, &result, parent.s, pending.data);
+    if (!take(c, run, &ask, &result, parent.s, pending.data)) {
+        run->pending = pending; /* not answered yet */
+        return;
+    }
     free(pending.target);
     free(pending.summary);
     free(pending.data);
+}
+
+void advance_again(struct coordinator *c, struct run *run)
+{
+    if (run->pending.turn.s[0] != '\0') {
+        advance_pending(c, run);
+    } else if (run->state == RUN_waiting && !run_begun(run)) {
+        advance_start(c, run);
+    }
 }
 
 /* ---- what a person asks for ---- */
@@ -318,17 +389,21 @@ static bool may_follow(const struct coordinator *c, const struct run *run,
 }
 
 void advance_asked(struct coordinator *c, struct run *run, const struct request *request,
-                   struct handoff_result *ret_result)
+                   bool person, struct handoff_result *ret_result)
 {
     void *reach[] = {c, run};
     const char *names[LIMIT_DATA_KEYS];
     struct json_doc *data = NULL;
     const struct run_turn *last = NULL;
-    for (size_t i = run->n_kept; i-- > 0 && last == NULL;) {
-        last = strcmp(run->turns[i].slot.s, request->from) == 0 ? &run->turns[i] : NULL;
+    for (size_t i = run->n_kept; i-- > 0;) { /* an open one, else the newest */
+        const struct run_turn *one = &run->turns[i];
+        if (strcmp(one->slot.s, request->from) == 0 &&
+            (last == NULL || (!turn_state_open(last->state) && turn_state_open(one->state)))) {
+            last = one;
+        }
     }
     const struct handoff_ask ask = {
-        .actor = HANDOFF_ACTOR_person,
+        .actor = person ? HANDOFF_ACTOR_person : HANDOFF_ACTOR_agent,
         .from = request->from,
         .target = request->target,
         .summary = request->summary,
@@ -342,8 +417,9 @@ void advance_asked(struct coordinator *c, struct run *run, const struct request 
     if (ret_result->status == HANDOFF_queued && may_follow(c, run, request, last, ret_result)) {
         char parent[ID_MAX + 1];
         snprintf(parent, sizeof(parent), "%s", last != NULL ? last->id.s : run->id.s);
-        run_pend(run, "", NULL, NULL, NULL);
-        take(c, run, &ask, ret_result, parent, request->data);
+        if (take(c, run, &ask, ret_result, parent, request->data)) {
+            run_pend(run, "", NULL, NULL, NULL); /* this is the answer */
+        }
     }
 }
 
@@ -352,24 +428,38 @@ void advance_asked(struct coordinator *c, struct run *run, const struct request 
 #define LOOKS_MAX 256 /* runs changed in one round; the others come with the next */
 
 struct looking {
+    struct coordinator *c;
     struct wall_ms now;
     struct plain_id due[LOOKS_MAX];
     size_t n;
 };
 
-static bool retries(const struct run *run)
+/* Can what waits to be sent be sent now? Only then is anything decided: a run that waits for a topic or a
+ * right for a week is not written a hundred thousand times. */
+static bool may_go_on(struct coordinator *c, struct run *run)
 {
-    const enum baton_class class = baton_code_class(run->code);
-    return run->state == RUN_waiting && run->pending.turn.s[0] != '\0' && run->code != BATON_OK &&
-           (class == BATON_CLASS_retry || class == BATON_CLASS_config);
+    struct handoff_result result;
+    baton_code code = BATON_OK;
+    void *reach[] = {c, run};
+    if (run->state != RUN_waiting ||
+        strcmp(run->stage.s, handoff_stage_word(HANDOFF_STAGE_publish)) != 0 ||
+        run->code == BATON_E_record_too_large || run->code == BATON_E_invalid_envelope) {
+        return false; /* what cannot be written anywhere waits for a person */
+    }
+    const struct run_turn *turn = run_turn_find(run, run->pending.turn.s);
+    if (turn == NULL) {
+        return !run_begun(run) && send_reachable(c, run, run->workflow->start, &code);
+    }
+    decide_pending(run, turn, reach, &result);
+    return result.status == HANDOFF_queued;
 }
 
 static void look_one(void *arg, const struct image_row *row)
 {
     struct looking *looking = arg;
-    const struct run *run = row->run;
+    struct run *run = row->run;
     const bool over = run->deadline.v > 0 && run->deadline.v <= looking->now.v;
-    if ((over || retries(run)) && looking->n < LOOKS_MAX) {
+    if (looking->n < LOOKS_MAX && (over || may_go_on(looking->c, run))) {
         looking->due[looking->n++] = row->id;
     }
 }
@@ -378,17 +468,18 @@ void advance_look(struct coordinator *c)
 {
     struct looking *looking = calloc(1, sizeof(*looking));
     BATON_INVARIANT(looking != NULL);
+    looking->c = c;
     looking->now = wall_now();
     image_each(&c->image, look_one, looking);
     for (size_t i = 0; i < looking->n; i++) {
-        struct run *run = change_of(c, looking->due[i].s);
-        if (run == NULL || !run_state_open(run->state)) {
+        struct run *run = NULL;
+        if (change_of(c, looking->due[i].s, &run) != BATON_OK || !run_state_open(run->state)) {
             continue;
         }
         if (run->deadline.v > 0 && run->deadline.v <= looking->now.v) {
             advance_end(c, run, RUN_expired, "its deadline has passed");
-        } else if (retries(run)) {
-            advance_pending(c, run);
+        } else {
+            advance_again(c, run);
         }
     }
     free(looking);

@@ -28,45 +28,54 @@ void change_add(struct coordinator *c, struct run *take_run, int32_t partition)
     c->changes[c->n_changes++] = (struct change){.partition = partition, .run = take_run};
 }
 
-/* An ended run is read from the run log again: the newest record with its key, at its place. */
-static struct run *read_ended(const struct coordinator *c, const struct image_row *row)
+/* An ended run is read from the run log again: the newest record with its key, at its place. Below the
+ * session, since the membership is not kept alive meanwhile. */
+#define READ_TIMEOUT_MS 1000
+
+static baton_code read_ended(const struct coordinator *c, const struct image_row *row,
+                             struct run **ret_run)
 {
     struct log_reader *reader = NULL;
     struct log_batch batch = {0};
-    struct run *run = NULL;
+    baton_code rc = BATON_E_service_unavailable;
     if (log_reader_open(c->log, c->runs.s, row->partition, row->offset, LOG_READ_committed, &reader,
                         NULL) != BATON_OK) {
-        return NULL;
+        return rc;
     }
-    if (log_reader_next(reader, 1, 5000, &batch, NULL) == BATON_OK && batch.count > 0 &&
-        batch.records[0].offset == row->offset && batch.records[0].value != NULL) {
-        (void)run_parse(batch.records[0].value, batch.records[0].value_len, &run, NULL);
+    if (log_reader_next(reader, 1, READ_TIMEOUT_MS, &batch, NULL) == BATON_OK && batch.count > 0) {
+        const struct log_record *record = &batch.records[0];
+        const bool found = record->offset == row->offset && record->value != NULL &&
+                           run_parse(record->value, record->value_len, ret_run, NULL) == BATON_OK;
+        rc = found ? BATON_OK : BATON_E_store_failed;
     }
     log_batch_free(&batch);
     log_reader_close(reader);
-    return run;
+    return rc;
 }
 
-struct run *change_of(struct coordinator *c, const char *run_id)
+baton_code change_of(struct coordinator *c, const char *run_id, struct run **ret_run)
 {
     const struct change *change = change_find(c, run_id);
     if (change != NULL) {
-        return change->run;
+        *ret_run = change->run;
+        return BATON_OK;
     }
     const struct image_row *row = image_find(&c->image, run_id);
     struct run *run = NULL;
+    baton_code rc = BATON_OK;
     if (row == NULL || !engine_owns(c->engine, row->partition)) {
-        return NULL;
+        return BATON_E_run_not_found;
     }
     if (row->run == NULL) {
-        run = read_ended(c, row);
+        rc = read_ended(c, row, &run);
     } else {
         BATON_INVARIANT(run_copy(row->run, &run) == BATON_OK);
     }
-    if (run != NULL) {
+    if (rc == BATON_OK) {
         change_add(c, run, row->partition);
+        *ret_run = run;
     }
-    return run;
+    return rc;
 }
 
 void changes_put(struct coordinator *c)

@@ -62,6 +62,9 @@ static baton_code fold(struct coordinator *c, const struct engine_event *event,
             diag_line(DIAG_error, "run.unreadable", D_TEXT("run", key),
                       D_INT("partition", event->partition), D_INT("offset", record->offset),
                       D_TEXT("error", err->text));
+            if (!image_bar(&c->image, key, event->partition, record->offset)) {
+                return baton_fail(err, BATON_E_no_memory, "out of memory for the runs");
+            }
             continue;
         }
         if (!image_fold(&c->image, run, event->partition, record->offset)) {

@@ -66,18 +66,20 @@ static bool grow(struct image *image)
     return true;
 }
 
-bool image_fold(struct image *image, struct run *take_run, int32_t partition, int64_t offset)
+/* The row of a run, made if it is not there yet, without what was known of it; NULL: no memory. */
+static struct image_row *place(struct image *image, const char *run_id, int32_t partition,
+                               int64_t offset)
 {
-    struct image_row *row = image_find(image, take_run->id.s);
+    struct image_row *row = image_find(image, run_id);
     if (row == NULL) {
         if (image->count >= image->n_buckets && !grow(image)) {
-            return false;
+            return NULL;
         }
         row = calloc(1, sizeof(*row));
         if (row == NULL) {
-            return false;
+            return NULL;
         }
-        row->id = take_run->id;
+        row->id = plain_id_of(run_id);
         const size_t to = bucket_of(image, row->id.s);
         row->next = image->buckets[to];
         image->buckets[to] = row;
@@ -88,6 +90,20 @@ bool image_fold(struct image *image, struct run *take_run, int32_t partition, in
     row->run = NULL;
     row->partition = partition;
     row->offset = offset;
+    return row;
+}
+
+bool image_bar(struct image *image, const char *run_id, int32_t partition, int64_t offset)
+{
+    return place(image, run_id, partition, offset) != NULL;
+}
+
+bool image_fold(struct image *image, struct run *take_run, int32_t partition, int64_t offset)
+{
+    struct image_row *row = place(image, take_run->id.s, partition, offset);
+    if (row == NULL) {
+        return false;
+    }
     row->request_no = take_run->request_no;
     if (run_state_open(take_run->state)) {
         row->run = take_run;

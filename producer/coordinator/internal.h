@@ -38,6 +38,9 @@ struct image_row *image_find(const struct image *image, const char *run_id);
 /* Takes the run as the newest state; an ended one is freed and only its place kept. */
 bool image_fold(struct image *image, struct run *take_run, int32_t partition, int64_t offset);
 void image_forget(struct image *image, const char *run_id);
+/* There is a run whose newest record cannot be read: neither does an older one count, nor may it begin
+ * anew. False: no memory. */
+bool image_bar(struct image *image, const char *run_id, int32_t partition, int64_t offset);
 void image_drop_partition(struct image *image, int32_t partition);
 /* Calls each for every open run. */
 void image_each(const struct image *image, void (*each)(void *arg, const struct image_row *row),
@@ -85,8 +88,9 @@ baton_code coordinator_start(struct coordinator *c, struct baton_error *err);
 bool coordinator_reload_trust(struct coordinator *c);
 struct receiver coordinator_receiver(const struct coordinator *c);
 
-/* changes.c: the run to be changed in this batch, or NULL: unknown. What it points to is the batch's. */
-struct run *change_of(struct coordinator *c, const char *run_id);
+/* changes.c: the run to be changed in this batch; what *ret_run points to is the batch's. run_not_found;
+ * service_unavailable: it has ended and cannot be read just now; store_failed: its record is none. */
+baton_code change_of(struct coordinator *c, const char *run_id, struct run **ret_run);
 /* The batch takes a run that has just begun. */
 void change_add(struct coordinator *c, struct run *take_run, int32_t partition);
 void changes_put(struct coordinator *c);
@@ -102,16 +106,20 @@ void outcomes_take(struct coordinator *c, const struct engine_event *event);
 void advance_start(struct coordinator *c, struct run *run);
 /* Answers the pending end by a transition, an end, or by waiting for a person. */
 void advance_pending(struct coordinator *c, struct run *run);
-/* What a person asks for: the result says what came of it. */
+/* Decides once more about what waits to be sent: the pending end, or the first turn. */
+void advance_again(struct coordinator *c, struct run *run);
+/* Makes a run wait, and says for what; code and stage of what was refused, or BATON_OK and "". */
+void advance_wait(struct run *run, baton_code code, const char *stage, const char *why);
+/* What a person or a program asks for: the result says what came of it. */
 void advance_asked(struct coordinator *c, struct run *run, const struct request *request,
-                   struct handoff_result *ret_result);
+                   bool person, struct handoff_result *ret_result);
 /* Ends the run: cancels what is open, tells it. */
 void advance_end(struct coordinator *c, struct run *run, enum run_state state, const char *why);
 /* Deadlines, and pending ends whose targets could not be written to. */
 void advance_look(struct coordinator *c);
 
 /* send.c: into the batch */
-/* A turn of the run for a slot; false: why it cannot be. */
+/* A turn of the run for a slot; false: why it cannot be. Turns of the run are to be found again. */
 bool send_turn(struct coordinator *c, struct run *run, const char *by, const char *from,
                const char *parent, size_t slot, const char *summary, const char *data, int n,
                struct baton_error *err);

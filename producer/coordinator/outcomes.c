@@ -26,9 +26,26 @@ struct said {
     int64_t cost;
 };
 
-static char *copy_text(const struct json_value *value)
+/* A text, cut between two characters where it is longer than the run's record takes. */
+static char *copy_text(const struct json_value *value, size_t max)
 {
-    return value != NULL && json_kind(value) == JSON_text ? strdup(json_text(value, NULL)) : NULL;
+    size_t len = 0;
+    if (value == NULL || json_kind(value) != JSON_text) {
+        return NULL;
+    }
+    const char *text = json_text(value, &len);
+    if (len > max) {
+        len = max;
+        while (len > 0 && ((unsigned char)text[len] & 0xC0) == 0x80) {
+            len--;
+        }
+    }
+    return strndup(text, len);
+}
+
+static bool blank(const char *text)
+{
+    return text[strspn(text, " \t\r\n\v\f")] == '\0';
 }
 
 /* A JSON object of texts, printed anew from what was read. */
@@ -49,6 +66,12 @@ static char *copy_texts(const struct json_value *object)
         }
     }
     jsonw_end(&w);
+    if (out.len > RUN_DATA_MAX) { /* no executor's result holds as much */
+        diag_line(DIAG_warn, "outcome.data_left_out", D_INT("bytes", (int64_t)out.len),
+                  D_INT("max", RUN_DATA_MAX));
+        buf_done(&out);
+        return NULL;
+    }
     return buf_take(&out, NULL);
 }
 
@@ -65,19 +88,23 @@ static void read_result(const struct outcome *outcome, struct said *said)
     const struct json_value *handoff = json_member(root, "handoff");
     const struct json_value *cost = json_member(root, "cost");
     said->has_verdict = verdict_parse(verdict, len, &said->verdict);
-    said->summary = copy_text(json_member(root, "summary"));
+    said->summary = copy_text(json_member(root, "summary"), LIMIT_SUMMARY);
     said->data = copy_texts(json_member(root, "data"));
     if (handoff != NULL && json_kind(handoff) == JSON_object) {
         /* One target by its name; what names none, or several, is no target that there is (I01). */
-        said->target = copy_text(json_member(handoff, "target"));
+        said->target = copy_text(json_member(handoff, "target"), RUN_TARGET_MAX);
         said->target = said->target != NULL ? said->target : strdup("");
-        char *summary = copy_text(json_member(handoff, "summary"));
+        char *summary = copy_text(json_member(handoff, "summary"), RUN_SUMMARY_MAX);
         if (summary != NULL) {
             free(said->summary);
             said->summary = summary;
         }
         free(said->data);
         said->data = copy_texts(json_member(handoff, "data"));
+    }
+    if (said->target == NULL && said->summary != NULL && blank(said->summary)) {
+        free(said->summary); /* nothing was said: the next turn is about the run's task */
+        said->summary = NULL;
     }
     const struct json_value *micros =
         cost != NULL && json_kind(cost) == JSON_object ? json_member(cost, "micros") : NULL;
@@ -92,7 +119,7 @@ static void read_result(const struct outcome *outcome, struct said *said)
 static void ignored(const struct outcome *outcome, const char *why)
 {
     diag_line(DIAG_info, "outcome.ignored", D_TEXT("run", outcome->run_id.s),
-              D_TEXT("turn", outcome->turn_id.s), D_TEXT("event", outcome_word(outcome->event)),
+              D_TEXT("turn", outcome->turn_id.s), D_TEXT("told", outcome_word(outcome->event)),
               D_TEXT("service", outcome->service.s), D_TEXT("why", why));
 }
 
@@ -116,15 +143,19 @@ static struct run_turn *turn_of(const struct coordinator *c, struct run *run,
         ignored(outcome, "it is of an older epoch");
         turn = NULL;
     } else if (outcome->has_role &&
-               (outcome->role != turn->role ||
+               (outcome->role != turn->role || strcmp(outcome->born.s, turn->born.s) != 0 ||
                 memcmp(outcome->content.b, turn->content.b, DIGEST_LEN) != 0)) {
         ignored(outcome, "it is about another turn than the one that was sent");
         turn = NULL;
     } else if (receipt_outcome_chain(&receiver, receipt, &sent, ret_last, &err) != BATON_OK) {
         ignored(outcome, err.text); /* X25: who speaks must be at the end of the chain */
         turn = NULL;
-    } else if (outcome->attempt != 0 && outcome->attempt < turn->attempt) {
+    } else if (outcome->attempt < turn->attempt && (outcome->attempt != 0 || turn->attempt > 1)) {
         ignored(outcome, "a later attempt is known");
+        turn = NULL;
+    } else if ((outcome->event == OUTCOME_delegated) != (outcome->to.s[0] != '\0') &&
+               outcome->event != OUTCOME_answer && outcome->event != OUTCOME_duplicate) {
+        ignored(outcome, "it does not say where the turn goes on, or where none does");
         turn = NULL;
     }
     return turn;
@@ -139,20 +170,63 @@ static void wake(struct run *run, const char *why)
     }
 }
 
+/* Does the run wait for this turn, which is parked? */
+static bool waits_for(const struct run *run, const struct run_turn *turn)
+{
+    return run->state == RUN_waiting && turn->state == TURN_parked &&
+           strstr(run->why, turn->id.s) != NULL;
+}
+
+static void wait_for_parked(struct run *run, const struct run_turn *turn)
+{
+    char why[RUN_WHY_MAX + 1];
+    snprintf(why, sizeof(why),
+             "turn %s of %s is parked at %s (%s); `baton turns show %s` says why, and a replay "
+             "lets it go on",
+             turn->id.s, turn->slot.s, turn->service.s, baton_code_word(turn->code), turn->id.s);
+    advance_wait(run, BATON_OK, "", why);
+}
+
+/* Active means that a turn is queued or runs (S4). Where the others that are open are parked, the run
+ * waits again, for them. */
+static void settle(struct run *run)
+{
+    const struct run_turn *parked = NULL;
+    bool works = false;
+    for (size_t i = run->n_kept; i-- > 0;) {
+        const enum turn_state state = run->turns[i].state;
+        works = works || state == TURN_queued || state == TURN_running;
+        parked = state == TURN_parked ? &run->turns[i] : parked;
+    }
+    if (run->state == RUN_active && !works && parked != NULL) {
+        wait_for_parked(run, parked);
+    }
+}
+
 static void take_completed(struct coordinator *c, struct run *run, struct run_turn *turn,
                            const struct outcome *outcome)
 {
     struct said said = {.has_verdict = false};
     read_result(outcome, &said);
     turn->attempt = outcome->attempt;
-    turn->has_verdict = said.has_verdict;
-    turn->verdict = said.verdict;
-    turn->cost += said.cost;
+    turn->has_verdict = said.has_verdict && verdict_legal(turn->role, said.verdict);
+    turn->verdict = turn->has_verdict ? said.verdict : turn->verdict;
+    turn->cost = run_sum(turn->cost, said.cost);
     turn->code = BATON_OK;
     run_turn_end(run, turn, TURN_completed, outcome->at);
     wake(run, "a turn has ended");
     if (run->state == RUN_waiting && run->pending.turn.s[0] != '\0') {
         /* Another turn's end waits already: the run goes on by that one, and a person sees both. */
+        free(said.target);
+        free(said.summary);
+        free(said.data);
+        return;
+    }
+    if (!turn->has_verdict) { /* no worker of ours tells so; nothing is made of it (S10) */
+        char why[RUN_WHY_MAX + 1];
+        snprintf(why, sizeof(why), "turn %s of %s ended without a verdict of its role", turn->id.s,
+                 turn->slot.s);
+        advance_wait(run, BATON_E_no_verdict, "", why);
         free(said.target);
         free(said.summary);
         free(said.data);
@@ -164,27 +238,24 @@ static void take_completed(struct coordinator *c, struct run *run, struct run_tu
 
 static void take_parked(struct run *run, struct run_turn *turn, const struct outcome *outcome)
 {
-    char why[RUN_WHY_MAX + 1];
-    const struct wall_ms now = wall_now();
     turn->attempt = outcome->attempt;
     turn->code = outcome->code;
-    run_turn_end(run, turn, TURN_parked, now);
-    snprintf(why, sizeof(why),
-             "turn %s of %s is parked at %s (%s); `baton turns show %s` says why, and a replay "
-             "lets it go on",
-             turn->id.s, turn->slot.s, turn->service.s, baton_code_word(outcome->code), turn->id.s);
+    run_turn_end(run, turn, TURN_parked, wall_now());
     if (run->state == RUN_active) {
-        BATON_INVARIANT(run_move(run, RUN_waiting, why, now));
+        wait_for_parked(run, turn);
     }
 }
 
 static void take_cancelled(struct run *run, struct run_turn *turn, const struct outcome *outcome)
 {
     char why[RUN_WHY_MAX + 1];
+    const bool waited = waits_for(run, turn);
     run_turn_end(run, turn, TURN_cancelled, outcome->at);
     snprintf(why, sizeof(why), "turn %s of %s was cancelled", turn->id.s, turn->slot.s);
-    if (run->state == RUN_active && run_turns_open(run) == 0) {
-        BATON_INVARIANT(run_move(run, RUN_waiting, why, wall_now()));
+    if (waited && run_turns_open(run) > 0) {
+        wake(run, why); /* for the others: they work, or are waited for in their turn */
+    } else if (waited || (run->state == RUN_active && run_turns_open(run) == 0)) {
+        advance_wait(run, BATON_OK, "", why);
     }
 }
 
@@ -192,13 +263,22 @@ static void take_cancelled(struct run *run, struct run_turn *turn, const struct 
 static void take_going_on(struct run *run, struct run_turn *turn, const struct outcome *outcome,
                           enum turn_state state)
 {
-    turn->attempt = outcome->attempt > turn->attempt ? outcome->attempt : turn->attempt;
+    /* What went on elsewhere goes on with the next attempt: who had it before does not speak for it any more. */
+    const bool elsewhere = outcome->to.s[0] != '\0' && outcome->attempt < INT32_MAX;
+    const int attempt = elsewhere ? outcome->attempt + 1 : outcome->attempt;
+    const bool waited = waits_for(run, turn);
+    turn->attempt = attempt > turn->attempt ? attempt : turn->attempt;
     turn->state = state;
     turn->code = BATON_OK;
+    if (elsewhere) {
+        turn->service = outcome->to;
+    }
     if (state == TURN_running) {
         turn->claimed_at = outcome->at;
     }
-    wake(run, "its turn goes on");
+    if (waited) {
+        wake(run, "its turn goes on");
+    }
     run->updated_at = wall_now();
 }
 
@@ -219,15 +299,11 @@ static void take_event(struct coordinator *c, struct run *run, struct run_turn *
         take_going_on(run, turn, outcome, TURN_running);
         break;
     case OUTCOME_delegated:
-        turn->service = outcome->to;
         take_going_on(run, turn, outcome, TURN_queued);
         break;
     case OUTCOME_answer: /* a replay was taken in */
         if (strcmp(outcome->answers_kind, "replay") == 0 && outcome->code == BATON_OK &&
             turn->state == TURN_parked && outcome->has_state && outcome->state != TURN_parked) {
-            if (outcome->state == TURN_delegated) {
-                turn->service = outcome->to;
-            }
             take_going_on(run, turn, outcome, TURN_queued);
         }
         break;
@@ -242,21 +318,29 @@ void outcomes_take(struct coordinator *c, const struct engine_event *event)
 {
     const struct receipt *receipt = event->receipt;
     const struct outcome *outcome = receipt->outcome;
-    if (receipt->code != BATON_OK || outcome == NULL || outcome->run_id.s[0] == '\0' ||
-        outcome->turn_id.s[0] == '\0' || image_find(&c->image, outcome->run_id.s) == NULL) {
-        engine_take(c->engine); /* not proven, or of no run of ours: it is told to others, too */
+    const struct image_row *row = receipt->code == BATON_OK && outcome != NULL &&
+                                          outcome->run_id.s[0] != '\0' &&
+                                          outcome->turn_id.s[0] != '\0'
+                                      ? image_find(&c->image, outcome->run_id.s)
+                                      : NULL;
+    if (row == NULL || row->run == NULL) {
+        /* Not proven, of no run of ours, or of one that has ended (none is reopened before the outcomes of
+         * its round are taken). */
+        engine_take(c->engine);
         return;
     }
     if (!send_can_tell(c)) {
         return; /* what follows could not be told: again in a moment */
     }
-    struct run *run = change_of(c, outcome->run_id.s);
+    struct run *run = NULL;
     struct pass last = {.attempt = 0};
-    struct run_turn *turn = run != NULL ? turn_of(c, run, receipt, &last) : NULL;
+    struct run_turn *turn =
+        change_of(c, outcome->run_id.s, &run) == BATON_OK ? turn_of(c, run, receipt, &last) : NULL;
     if (turn != NULL) {
         turn->service = outcome->service;
         turn->cost = last.cost_micros;
         take_event(c, run, turn, outcome);
+        settle(run);
     }
     engine_take(c->engine);
 }

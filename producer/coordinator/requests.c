@@ -147,9 +147,7 @@ static baton_code touch(struct coordinator *c, struct run *run)
     }
     run_touch(run);
     run->updated_at = wall_now();
-    if (run->pending.turn.s[0] != '\0') {
-        advance_pending(c, run);
-    }
+    advance_again(c, run);
     return BATON_OK;
 }
 
@@ -178,7 +176,13 @@ static baton_code reopen(struct coordinator *c, struct run *run, const char *by,
     return BATON_OK;
 }
 
-/* Is only a person to ask this? By the kind of the key (S12). */
+/* Does a person ask? By the kind of the key (S12); without proofs nobody knows. */
+static bool by_person(const struct receipt *receipt)
+{
+    return receipt->signer == NULL || trust_principal_kind(receipt->signer) == PRINCIPAL_person;
+}
+
+/* Is only a person to ask this? */
 static bool wants_person(enum request_kind kind)
 {
     return kind == REQUEST_touch || kind == REQUEST_reopen || kind == REQUEST_answer;
@@ -190,8 +194,7 @@ static baton_code act(struct coordinator *c, struct run *run, const struct recei
     const char *by = receipt->signer != NULL ? trust_principal_name(receipt->signer) : "nobody";
     struct handoff_result result = {.code = BATON_OK};
     baton_code rc = BATON_E_invalid_request;
-    if (wants_person(request->kind) && receipt->signer != NULL &&
-        trust_principal_kind(receipt->signer) != PRINCIPAL_person) {
+    if (wants_person(request->kind) && !by_person(receipt)) {
         return BATON_E_person_required;
     }
     if (request->request_no != run->request_no + 1) {
@@ -209,7 +212,7 @@ static baton_code act(struct coordinator *c, struct run *run, const struct recei
         rc = reopen(c, run, by, request->reason);
         break;
     case REQUEST_handoff:
-        advance_asked(c, run, request, &result);
+        advance_asked(c, run, request, by_person(receipt), &result);
         rc = result.code;
         break;
     case REQUEST_start:
@@ -252,15 +255,18 @@ void requests_take(struct coordinator *c, const struct engine_event *event)
     if (!send_can_tell(c)) {
         return; /* it could not be answered: again in a moment */
     }
-    struct run *run = change_of(c, request->run_id.s);
-    if (request->kind == REQUEST_start) {
-        baton_code rc =
-            run != NULL ? BATON_E_duplicate : begin(c, receipt, request, event->partition, &err);
+    struct run *run = NULL;
+    baton_code rc = change_of(c, request->run_id.s, &run);
+    if (rc == BATON_E_service_unavailable) {
+        return; /* whether it may, its run knows, which cannot be read: again in a moment */
+    }
+    if (request->kind == REQUEST_start && rc != BATON_E_store_failed) {
+        rc = run != NULL ? BATON_E_duplicate : begin(c, receipt, request, event->partition, &err);
         answer(c, request, rc == BATON_OK ? "" : err.text, rc);
     } else if (run == NULL) {
-        answer(c, request, "", BATON_E_run_not_found);
+        answer(c, request, "", rc);
     } else {
-        baton_code rc = act(c, run, receipt, request, &said);
+        rc = act(c, run, receipt, request, &said);
         send_answer(c, request, said.data, rc);
     }
     buf_done(&said);

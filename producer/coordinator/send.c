@@ -153,6 +153,15 @@ void send_cancel(struct coordinator *c, const struct run_turn *turn, const char 
 {
     const struct topic_name topic = topic_name(TOPIC_control, c->config->prefix.s, turn->service.s);
     struct control control = {.kind = CONTROL_cancel, .turn_id = turn->id, .at = wall_now()};
+    baton_code why = BATON_OK;
+    if (engine_unavailable(c->engine, topic.s, &why)) {
+        /* The run ends all the same: what the turn still says is not applied (H-27), and nobody else waits
+         * for a topic that cannot be written. */
+        diag_line(DIAG_warn, "run.cancel_not_sent", D_TEXT("turn", turn->id.s),
+                  D_TEXT("service", turn->service.s), D_TEXT("topic", topic.s), D_CODE("code", why),
+                  D_TEXT("meaning", "it goes on there; `baton turns cancel` ends it"));
+        return;
+    }
     struct buf value = BUF_INIT;
     struct buf text = BUF_INIT;
     struct proof_text proof;

@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/diag.h"
 #include "common/base/word.h"
+#include "common/record/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,8 +222,9 @@ void run_turn_end(struct run *run, struct run_turn *turn, enum turn_state state,
     turn->ended_at = now;
     struct run_edge *edge = edge_find(run, turn->by.s);
     if (edge != NULL) {
-        edge->cost += turn->cost;
-        edge->time_ms += now.v > turn->begun_at.v ? now.v - turn->begun_at.v : 0;
+        edge->cost = run_sum(edge->cost, turn->cost);
+        edge->time_ms =
+            run_sum(edge->time_ms, now.v > turn->begun_at.v ? now.v - turn->begun_at.v : 0);
     }
     if (state == TURN_completed && turn->has_verdict) {
         status_follows(run, turn);
@@ -272,14 +274,29 @@ size_t run_slot(const struct run *run, const char *name)
     return SIZE_MAX;
 }
 
+bool run_begun(const struct run *run)
+{
+    for (size_t i = 0; i < run->n_kept; i++) {
+        if (run->turns[i].epoch == run->epoch) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int64_t run_sum(int64_t a, int64_t b)
+{
+    return a > JSON_INT_MAX - b ? JSON_INT_MAX : a + b;
+}
+
 int64_t run_cost(const struct run *run)
 {
     int64_t cost = 0;
     for (size_t i = 0; i < run->n_edges; i++) {
-        cost += run->edges[i].cost;
+        cost = run_sum(cost, run->edges[i].cost);
     }
     for (size_t i = 0; i < run->n_kept; i++) {
-        cost += turn_state_open(run->turns[i].state) ? run->turns[i].cost : 0;
+        cost = run_sum(cost, turn_state_open(run->turns[i].state) ? run->turns[i].cost : 0);
     }
     return cost;
 }

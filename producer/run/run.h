@@ -18,12 +18,16 @@
 #include "baton/code.h"
 #include "common/base/buf.h"
 #include "common/base/clock.h"
+#include "common/base/limits.h"
 #include "common/base/state.h"
 #include "producer/run/tbl/run_states.h"
 #include "producer/workflow/workflow.h"
 
 #define RUN_TURNS_MAX 64 /* kept in the record: every open one, and the newest of the others */
 #define RUN_WHY_MAX 1024
+#define RUN_TARGET_MAX 256 /* no slot's name is as long: nothing fits what was cut */
+#define RUN_SUMMARY_MAX (LIMIT_SUMMARY + 16) /* one that was too long still is, and is refused */
+#define RUN_DATA_MAX LIMIT_RESULT
 #define RUN_START "start" /* what began a run's first turns: no transition may be called so */
 
 #define RUN_ENUM(word, flags, moves) RUN_##word,
@@ -63,9 +67,10 @@ struct run_turn {
 /* An end that is not answered yet: what the next turn would be about. */
 struct run_pending {
     struct turn_id turn; /* "": nothing is pending */
-    char *target;        /* what its result asked for; NULL: what its verdict takes */
-    char *summary;       /* NULL: none was said */
-    char *data;          /* raw JSON object, or NULL */
+    char *
+        target; /* what its result asked for, at most RUN_TARGET_MAX; NULL: what its verdict takes */
+    char *summary; /* at most RUN_SUMMARY_MAX; NULL: none was said */
+    char *data;    /* raw JSON object, at most RUN_DATA_MAX, or NULL */
 };
 
 /* How often a transition was taken, and what its turns took. */
@@ -100,7 +105,7 @@ struct run {
     int n_turns;             /* begun so far: the newest turn's number */
     struct run_edge *edges;  /* only those that were ever taken */
     size_t n_edges;
-    struct run_turn *turns;  /* oldest first, at most RUN_TURNS_MAX */
+    struct run_turn *turns; /* oldest first, at most RUN_TURNS_MAX */
     size_t n_kept;
     struct workflow *workflow; /* frozen: from the record's own text */
 };
@@ -142,6 +147,10 @@ int run_total(const struct run *run, const char *transition);
 /* The workflow's slot of that name, or SIZE_MAX. */
 size_t run_slot(const struct run *run, const char *name);
 int64_t run_cost(const struct run *run);
+/* Has a turn of this epoch been sent? */
+bool run_begun(const struct run *run);
+/* a + b, both from 0; no more than a record can hold, whatever services tell. */
+int64_t run_sum(int64_t a, int64_t b);
 
 /* ---- its record ---- */
 

@@ -29,15 +29,15 @@
     FIELD(updated_at,  time,        required, 0) \
     FIELD(ended_at,    time,        optional, 0) \
     FIELD(n_turns,     count,       required, 2147483647) \
-    FIELD(edges,       array,       optional, WORKFLOW_ROWS_MAX) \
+    FIELD(edges,       array,       optional, WORKFLOW_ROWS_MAX + 1) \
     FIELD(turns,       array,       optional, RUN_TURNS_MAX) \
     FIELD(workflow,    text,        required, WORKFLOW_FILE_MAX)
 
 #define RUN_PENDING_FIELDS(FIELD) \
     FIELD(turn_id, hex,    required, 32) \
-    FIELD(target,  text,   optional, 256) \
-    FIELD(summary, text,   optional, LIMIT_SUMMARY) \
-    FIELD(data,    text,   optional, 16 * LIMIT_DATA_VALUE)
+    FIELD(target,  text,   optional, RUN_TARGET_MAX) \
+    FIELD(summary, text,   optional, RUN_SUMMARY_MAX) \
+    FIELD(data,    text,   optional, RUN_DATA_MAX)
 
 #define RUN_EDGE_FIELDS(FIELD) \
     FIELD(name,    id,    required, 0) \
