@@ -258,9 +258,10 @@ __attribute__((unused)) static void post_header(struct post *post, const char *n
                                                 const char *value)
 {
     size_t i = post->record.n_headers++;
-    assert_true(i < COUNT_OF(post->headers));
-    snprintf(post->texts[i], sizeof(post->texts[i]), "%s", value);
-    post->headers[i] = (struct log_header){name, post->texts[i], strlen(value)};
+    const size_t len = strlen(value);
+    assert_true(i < COUNT_OF(post->headers) && len < sizeof(post->texts[i]));
+    memcpy(post->texts[i], value, len + 1);
+    post->headers[i] = (struct log_header){name, post->texts[i], len};
 }
 
 /* Signs value and key as they stand, by whom, for which fleet and class. */
