@@ -5,7 +5,7 @@
  * counted and sent here, in the batch that holds the run's record. So the count is the number of
  * handoffs that were taken, and nothing is ever refunded (I9).
  *
- * In: requests.c, outcomes.c, coordinator.c  Out: producer/handoff/handoff.c, send.c
+ * In: requests.c, outcomes.c, coordinator.c  Out: producer/handoff/handoff.c, send.c, hooks.c
  */
 #include "producer/coordinator/internal.h"
 
@@ -236,11 +236,21 @@ static void wait_for_answer(struct run *run, const struct run_turn *turn, const 
     run_pend(run, "", NULL, NULL, NULL);
 }
 
+/* The data of the pending end: what a hook has patched counts from there on, as its summary (H-34). */
+static const char *facts_of(const struct coordinator *c, const struct run *run)
+{
+    const struct hook_end *hook = hooks_end_of(c, run);
+    return hook != NULL && hook->data != NULL ? hook->data : run->pending.data;
+}
+
 /* Is the pending end to be answered by this handoff? *ret_result: would it pass just now. */
-static struct handoff_ask decide_pending(const struct run *run, const struct run_turn *turn,
-                                         void **reach, struct handoff_result *ret_result)
+static struct handoff_ask decide_pending(struct coordinator *c, struct run *run,
+                                         const struct run_turn *turn, void **reach,
+                                         struct handoff_result *ret_result)
 {
     const char *target = run->pending.target;
+    const struct hook_end *hook = hooks_end_of(c, run);
+    const char *said = run->pending.summary != NULL ? run->pending.summary : run->summary;
     const char *names[LIMIT_DATA_KEYS];
     struct json_doc *data = NULL;
     struct handoff_ask ask = {
@@ -249,11 +259,12 @@ static struct handoff_ask decide_pending(const struct run *run, const struct run
         .has_verdict = true,
         .verdict = turn->verdict,
         .target = target,
-        .summary = run->pending.summary != NULL ? run->pending.summary : run->summary,
+        .summary = hook != NULL && hook->summary != NULL ? hook->summary : said,
         /* What a verdict brings along are facts of the result; what is asked for is declared (H-37). */
-        .n_data = target != NULL ? names_of(run->pending.data, names, &data) : 0,
+        .n_data = target != NULL ? names_of(facts_of(c, run), names, &data) : 0,
         .data = names,
         .turn = turn,
+        .hook = hook != NULL ? &hook->decision : NULL,
         .reachable = can_reach,
         .reachable_arg = reach,
     };
@@ -264,7 +275,20 @@ static struct handoff_ask decide_pending(const struct run *run, const struct run
     return ask;
 }
 
-void advance_pending(struct coordinator *c, struct run *run)
+/* Its hook is to look at it: the run goes on meanwhile, and what is pending stays so. */
+static void wait_for_hook(struct coordinator *c, struct run *run, const struct run_turn *turn,
+                          const struct handoff_result *result, const char *summary,
+                          const char *data)
+{
+    if (run->state == RUN_waiting) {
+        char why[64];
+        snprintf(why, sizeof(why), "hook %s looks at it", result->transition->hook->name.s);
+        BATON_INVARIANT(run_move(run, RUN_active, why, wall_now()));
+    }
+    hooks_want(c, run, turn, result, summary, data);
+}
+
+static void answer_pending(struct coordinator *c, struct run *run)
 {
     struct run_turn *turn = run_turn_find(run, run->pending.turn.s);
     struct handoff_result result;
@@ -289,10 +313,15 @@ void advance_pending(struct coordinator *c, struct run *run)
         return;
     }
     void *reach[] = {c, run};
-    const struct handoff_ask ask = decide_pending(run, turn, reach, &result);
+    const struct handoff_ask ask = decide_pending(c, run, turn, reach, &result);
     diag_line(DIAG_info, "handoff.decided", D_TEXT("run", run->id.s), D_TEXT("from", ask.from),
               D_TEXT("target", target), D_TEXT("status", handoff_status_word(result.status)),
               D_TEXT("stage", handoff_stage_word(result.stage)), D_CODE("code", result.code));
+    const char *facts = facts_of(c, run);
+    if (result.wants_hook) {
+        wait_for_hook(c, run, turn, &result, ask.summary, facts);
+        return;
+    }
     if (result.status != HANDOFF_queued) {
         /* What cannot be written to just now is tried again by itself (advance_look). */
         advance_wait(run, result.code, handoff_stage_word(result.stage), result.text);
@@ -301,13 +330,20 @@ void advance_pending(struct coordinator *c, struct run *run)
     const struct turn_id parent = turn->id;
     struct run_pending pending = run->pending; /* its texts are used until the turns are sent */
     run->pending = (struct run_pending){.turn = {""}};
-    if (!take(c, run, &ask, &result, parent.s, pending.data)) {
+    if (!take(c, run, &ask, &result, parent.s, facts)) {
         run->pending = pending; /* not answered yet */
         return;
     }
     free(pending.target);
     free(pending.summary);
     free(pending.data);
+}
+
+void advance_pending(struct coordinator *c, struct run *run)
+{
+    do {
+        answer_pending(c, run);
+    } while (run->pending.turn.s[0] == '\0' && run_pend_next(run));
 }
 
 void advance_again(struct coordinator *c, struct run *run)
@@ -414,11 +450,20 @@ void advance_asked(struct coordinator *c, struct run *run, const struct request 
     };
     handoff_decide(run, &ask, ret_result);
     json_free(data);
+    if (ret_result->wants_hook) {
+        snprintf(ret_result->text, sizeof(ret_result->text),
+                 "hook %s has to look at it, and in this version hooks run only for what a verdict "
+                 "or an executor asks for",
+                 ret_result->transition->hook->name.s);
+    }
     if (ret_result->status == HANDOFF_queued && may_follow(c, run, request, last, ret_result)) {
         char parent[ID_MAX + 1];
         snprintf(parent, sizeof(parent), "%s", last != NULL ? last->id.s : run->id.s);
         if (take(c, run, &ask, ret_result, parent, request->data)) {
             run_pend(run, "", NULL, NULL, NULL); /* this is the answer */
+            if (run_pend_next(run)) {
+                advance_pending(c, run);
+            }
         }
     }
 }
@@ -450,8 +495,8 @@ static bool may_go_on(struct coordinator *c, struct run *run)
     if (turn == NULL) {
         return !run_begun(run) && send_reachable(c, run, run->workflow->start, &code);
     }
-    decide_pending(run, turn, reach, &result);
-    return result.status == HANDOFF_queued;
+    decide_pending(c, run, turn, reach, &result);
+    return result.status == HANDOFF_queued || result.wants_hook;
 }
 
 static void look_one(void *arg, const struct image_row *row)
@@ -459,7 +504,8 @@ static void look_one(void *arg, const struct image_row *row)
     struct looking *looking = arg;
     struct run *run = row->run;
     const bool over = run->deadline.v > 0 && run->deadline.v <= looking->now.v;
-    if (looking->n < LOOKS_MAX && (over || may_go_on(looking->c, run))) {
+    if (looking->n < LOOKS_MAX &&
+        (over || may_go_on(looking->c, run) || hooks_lost(looking->c, run))) {
         looking->due[looking->n++] = row->id;
     }
 }

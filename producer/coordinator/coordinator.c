@@ -2,7 +2,7 @@
  * The coordinator's loop: one event of the engine after the other. What a batch decides becomes what
  * is known only once it is committed.
  *
- * In: producer/cmd_coordinator.c  Out: start.c, changes.c, requests.c, outcomes.c, advance.c
+ * In: producer/cmd_coordinator.c  Out: start.c, changes.c, requests.c, outcomes.c, advance.c, hooks.c
  */
 #include "producer/coordinator/internal.h"
 
@@ -86,8 +86,14 @@ static void moved(struct coordinator *c, const struct engine_event *event)
 static void tick(struct coordinator *c)
 {
     const struct mono_ms now = mono_now();
-    if (now.v >= c->look_at.v) {
+    const bool look = now.v >= c->look_at.v;
+    if (look) {
         c->look_at.v = now.v + LOOK_EVERY_MS;
+    }
+    if (send_can_tell(c)) {
+        hooks_look(c);
+    }
+    if (look) {
         (void)coordinator_reload_trust(c);
         if (send_can_tell(c)) {
             advance_look(c);
@@ -122,7 +128,9 @@ static baton_code handle(struct coordinator *c, const struct engine_event *event
 {
     switch (event->kind) {
     case ENGINE_none:
+        break;
     case ENGINE_mail:
+        hooks_heard(c, event->mail);
         break;
     case ENGINE_wake:
         read_wake(c);
@@ -188,6 +196,7 @@ static void done(struct coordinator *c, bool leave)
 {
     changes_drop(c);
     free(c->changes);
+    hooks_done(c);
     if (c->engine != NULL) {
         engine_close(c->engine, leave, CLOSE_TIMEOUT_MS);
     }

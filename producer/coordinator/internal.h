@@ -11,6 +11,7 @@
 #include "common/record/trust.h"
 #include "producer/coordinator/coordinator.h"
 #include "producer/handoff/handoff.h"
+#include "producer/hook/hook.h"
 #include "producer/run/run.h"
 #include "topics/catalogue.h"
 
@@ -55,6 +56,9 @@ struct change {
     size_t put;
 };
 
+#define HOOKS_AT_ONCE 16 /* each is a program with a thread; others wait */
+struct hooking;          /* hooks.c */
+
 struct coordinator {
     const struct config *config;
     const struct coordinator_options *options;
@@ -78,6 +82,9 @@ struct coordinator {
     size_t cap_changes;
     struct mono_ms look_at; /* when open runs are looked through: deadlines, what is pending */
     struct mono_ms trim_at;
+    struct hooking *hooks; /* of pending ends; oldest first */
+    size_t n_hooks_run;
+    char *hook_scratch; /* NULL: none has run yet */
     struct diag_limit limit;
     bool ready_told;
     bool stopping;
@@ -87,6 +94,10 @@ struct coordinator {
 baton_code coordinator_start(struct coordinator *c, struct baton_error *err);
 bool coordinator_reload_trust(struct coordinator *c);
 struct receiver coordinator_receiver(const struct coordinator *c);
+
+/* requests.c: a workflow of that name, from the configuration's files, else built in. */
+baton_code coordinator_find_workflow(const struct coordinator *c, const char *name,
+                                     struct workflow **ret_workflow, struct baton_error *err);
 
 /* changes.c: the run to be changed in this batch; what *ret_run points to is the batch's. run_not_found;
  * service_unavailable: it has ended and cannot be read just now; store_failed: its record is none. */
@@ -117,6 +128,26 @@ void advance_asked(struct coordinator *c, struct run *run, const struct request 
 void advance_end(struct coordinator *c, struct run *run, enum run_state state, const char *why);
 /* Deadlines, and pending ends whose targets could not be written to. */
 void advance_look(struct coordinator *c);
+
+/* hooks.c: each of the run's pending end */
+/* It is to run, once the batch is committed; nothing if it does already. */
+void hooks_want(struct coordinator *c, const struct run *run, const struct run_turn *turn,
+                const struct handoff_result *result, const char *summary, const char *data);
+/* What it said, borrowed; NULL: it has not ended. */
+const struct hook_end *hooks_end_of(const struct coordinator *c, const struct run *run);
+/* Is there a pending end at which a hook looks, or will by itself? */
+bool hooks_may_look(const struct run *run);
+/* The end waits for a hook that nobody knows of: it ran in an earlier coordinator. */
+bool hooks_lost(const struct coordinator *c, const struct run *run);
+/* A person asks anew: one that did not let it pass runs again. */
+void hooks_forget(struct coordinator *c, const struct run *run);
+/* The message of one that has ended. */
+void hooks_heard(struct coordinator *c, void *mail);
+/* Starts those that are committed, decides about those that have ended, ends those that nobody waits for.
+ * At the beginning of a round, when the batch is empty. */
+void hooks_look(struct coordinator *c);
+/* Kills and frees all. */
+void hooks_done(struct coordinator *c);
 
 /* send.c: into the batch */
 /* A turn of the run for a slot; false: why it cannot be. Turns of the run are to be found again. */

@@ -215,6 +215,11 @@ static void take_completed(struct coordinator *c, struct run *run, struct run_tu
     turn->code = BATON_OK;
     run_turn_end(run, turn, TURN_completed, outcome->at);
     wake(run, "a turn has ended");
+    if (turn->has_verdict && hooks_may_look(run)) {
+        /* A hook looks at another turn's end, or will: this one is answered after that. */
+        BATON_INVARIANT(run_pend_later(run, turn->id.s, said.target, said.summary, said.data));
+        return;
+    }
     if (run->state == RUN_waiting && run->pending.turn.s[0] != '\0') {
         /* Another turn's end waits already: the run goes on by that one, and a person sees both. */
         free(said.target);

@@ -18,8 +18,8 @@
 
 /* A workflow of that name: the configuration's files, then those that are built in. Requests name one
  * that is here on disk and never carry one (RECORD.md section 5). */
-static baton_code find_workflow(const struct coordinator *c, const char *name,
-                                struct workflow **ret_workflow, struct baton_error *err)
+baton_code coordinator_find_workflow(const struct coordinator *c, const char *name,
+                                     struct workflow **ret_workflow, struct baton_error *err)
 {
     size_t len = 0;
     for (size_t i = 0; i < c->config->n_workflows; i++) {
@@ -67,7 +67,7 @@ static baton_code begin(struct coordinator *c, const struct receipt *receipt,
 {
     struct workflow *workflow = NULL;
     const struct wall_ms now = wall_now();
-    baton_code rc = find_workflow(c, request->workflow.s, &workflow, err);
+    baton_code rc = coordinator_find_workflow(c, request->workflow.s, &workflow, err);
     if (rc == BATON_OK) {
         rc = check_invoke(receipt, workflow, err);
     }
@@ -147,6 +147,7 @@ static baton_code touch(struct coordinator *c, struct run *run)
     }
     run_touch(run);
     run->updated_at = wall_now();
+    hooks_forget(c, run);
     advance_again(c, run);
     return BATON_OK;
 }

@@ -190,7 +190,7 @@ baton_code coordinator_start(struct coordinator *c, struct baton_error *err)
     if (!plain_id_valid(c->id.s, strlen(c->id.s))) {
         return baton_fail(err, BATON_E_invalid_request, "a coordinator's id is [a-z0-9._-]{1,64}");
     }
-    c->mail = mailbox_new(16);
+    c->mail = mailbox_new(HOOKS_AT_ONCE);
     if (c->mail == NULL) {
         return baton_fail(err, BATON_E_no_memory, "a mailbox cannot be made");
     }

@@ -62,13 +62,16 @@ bool run_state_may_move(enum run_state from, enum run_state to)
 
 /* ---- life ---- */
 
+static void forget_pending(struct run *run);
+
 void run_free(struct run *run)
 {
     if (run != NULL) {
         free(run->summary);
         free(run->data);
         free(run->payload);
-        run_pend(run, "", NULL, NULL, NULL);
+        forget_pending(run);
+        free(run->later);
         free(run->edges);
         free(run->turns);
         workflow_free(run->workflow);
@@ -111,7 +114,7 @@ bool run_move(struct run *run, enum run_state to, const char *why, struct wall_m
         run->stage.s[0] = '\0';
     }
     if (!run_state_open(to)) {
-        run_pend(run, "", NULL, NULL, NULL);
+        forget_pending(run);
     }
     run->ended_at = run_state_open(to) ? (struct wall_ms){0} : now;
     return true;
@@ -146,6 +149,38 @@ void run_pend(struct run *run, const char *turn_id, char *take_target, char *tak
     free(run->pending.summary);
     free(run->pending.data);
     run->pending = (struct run_pending){turn_id_of(turn_id), take_target, take_summary, take_data};
+}
+
+bool run_pend_later(struct run *run, const char *turn_id, char *take_target, char *take_summary,
+                    char *take_data)
+{
+    struct run_pending *more = realloc(run->later, (run->n_later + 1) * sizeof(*more));
+    if (more == NULL) {
+        return false;
+    }
+    run->later = more;
+    run->later[run->n_later++] =
+        (struct run_pending){turn_id_of(turn_id), take_target, take_summary, take_data};
+    return true;
+}
+
+bool run_pend_next(struct run *run)
+{
+    if (run->n_later == 0) {
+        return false;
+    }
+    BATON_PRE(run->pending.turn.s[0] == '\0');
+    run->pending = run->later[0];
+    run->n_later--;
+    memmove(run->later, run->later + 1, run->n_later * sizeof(run->later[0]));
+    return true;
+}
+
+static void forget_pending(struct run *run)
+{
+    do {
+        run_pend(run, "", NULL, NULL, NULL);
+    } while (run_pend_next(run));
 }
 
 static struct run_edge *edge_find(const struct run *run, const char *transition)

@@ -93,6 +93,8 @@ struct run {
     baton_code code;           /* waiting: of what was refused; ok: nothing was */
     struct plain_id stage;     /* with a code: where */
     struct run_pending pending;
+    struct run_pending *later; /* ends that came while it was looked at by a hook; oldest first */
+    size_t n_later;
     int32_t request_no; /* requests taken so far */
     struct plain_id by; /* who started it */
     char *summary;      /* of the task */
@@ -124,6 +126,12 @@ void run_touch(struct run *run);
 /* The end of this turn is to be answered (takes the texts, which may be NULL), or was (turn ""). */
 void run_pend(struct run *run, const char *turn_id, char *take_target, char *take_summary,
               char *take_data);
+/* The same for an end that comes while another is pending; it waits for its time. False: no memory,
+ * and the texts are the caller's. */
+bool run_pend_later(struct run *run, const char *turn_id, char *take_target, char *take_summary,
+                    char *take_data);
+/* The oldest of those becomes what is pending. False: there is none. Contract: nothing is pending. */
+bool run_pend_next(struct run *run);
 /* A transition was taken (or RUN_START): counts it, whichever number of turns it begins (I9). False:
  * no memory. */
 bool run_count(struct run *run, const char *transition);

@@ -56,13 +56,8 @@ static void write_edges(struct jsonw *w, const struct run *run)
     jsonw_end(w);
 }
 
-static void write_pending(struct jsonw *w, const struct run *run)
+static void write_pending(struct jsonw *w, const struct run_pending *pending)
 {
-    const struct run_pending *pending = &run->pending;
-    if (pending->turn.s[0] == '\0') {
-        return;
-    }
-    jsonw_key(w, "pending");
     jsonw_begin_object(w);
     field_write(w, "turn_id", pending->turn.s);
     if (pending->target != NULL) {
@@ -125,7 +120,18 @@ void run_encode(const struct run *run, struct buf *value)
         field_write(&w, "code", baton_code_word(run->code));
         field_write_some(&w, "stage", run->stage.s);
     }
-    write_pending(&w, run);
+    if (run->pending.turn.s[0] != '\0') {
+        jsonw_key(&w, "pending");
+        write_pending(&w, &run->pending);
+    }
+    if (run->n_later > 0) {
+        jsonw_key(&w, "later");
+        jsonw_begin_array(&w);
+        for (size_t i = 0; i < run->n_later; i++) {
+            write_pending(&w, &run->later[i]);
+        }
+        jsonw_end(&w);
+    }
     jsonw_key_int(&w, "request_no", run->request_no);
     field_write(&w, "by", run->by.s);
     field_write(&w, "summary", run->summary);
@@ -270,7 +276,7 @@ static bool copy_raw(const struct json_doc *doc, const char *name, char **ret_te
     return raw.at == NULL || *ret_text != NULL;
 }
 
-static baton_code read_pending(const struct json_value *value, struct run *run,
+static baton_code read_pending(const struct json_value *value, struct run_pending *pending,
                                struct baton_error *err)
 {
     const struct json_value *v[P_COUNT];
@@ -279,12 +285,28 @@ static baton_code read_pending(const struct json_value *value, struct run *run,
     if (value == NULL || rc != BATON_OK) {
         return rc;
     }
-    run->pending.turn = turn_id_of(field_text(v[P_turn_id]));
-    return field_copy(v[P_target], &run->pending.target) &&
-                   field_copy(v[P_summary], &run->pending.summary) &&
-                   field_copy(v[P_data], &run->pending.data)
+    pending->turn = turn_id_of(field_text(v[P_turn_id]));
+    return field_copy(v[P_target], &pending->target) &&
+                   field_copy(v[P_summary], &pending->summary) &&
+                   field_copy(v[P_data], &pending->data)
                ? BATON_OK
                : baton_fail(err, BATON_E_no_memory, "no memory for a run");
+}
+
+static baton_code read_later(const struct json_value *array, struct run *run,
+                             struct baton_error *err)
+{
+    baton_code rc = BATON_OK;
+    const size_t n = array != NULL ? json_count(array) : 0;
+    run->later = n > 0 ? calloc(n, sizeof(*run->later)) : NULL;
+    if (n > 0 && run->later == NULL) {
+        return baton_fail(err, BATON_E_no_memory, "no memory for a run");
+    }
+    for (const struct json_value *one = n > 0 ? json_first(array) : NULL;
+         one != NULL && rc == BATON_OK; one = json_next(one)) {
+        rc = read_pending(one, &run->later[run->n_later++], err);
+    }
+    return rc;
 }
 
 static baton_code read_words(const struct json_value *const *v, struct run *run,
@@ -332,7 +354,8 @@ static baton_code read_run(const struct json_doc *doc, struct run *run, struct b
         !copy_raw(doc, "payload", &run->payload)) {
         return baton_fail(err, BATON_E_no_memory, "no memory for a run");
     }
-    if ((rc = read_pending(v[R_pending], run, err)) != BATON_OK ||
+    if ((rc = read_pending(v[R_pending], &run->pending, err)) != BATON_OK ||
+        (rc = read_later(v[R_later], run, err)) != BATON_OK ||
         (rc = read_edges(v[R_edges], run, err)) != BATON_OK ||
         (rc = read_turns(v[R_turns], run, err)) != BATON_OK) {
         return rc;

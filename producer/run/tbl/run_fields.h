@@ -19,6 +19,7 @@
     FIELD(code,        word,        optional, 32) \
     FIELD(stage,       word,        optional, 32) \
     FIELD(pending,     object,      optional, 4) \
+    FIELD(later,       array,       optional, RUN_TURNS_MAX) \
     FIELD(request_no,  count,       required, 2147483647) \
     FIELD(by,          id,          required, 0) \
     FIELD(summary,     text,        required, LIMIT_SUMMARY) \

@@ -149,12 +149,21 @@ static void test_its_record_comes_back_as_it_was(void **state)
     run->code = BATON_E_cycle_limit;
     run->stage = plain_id_of("cycle_limit");
     run_pend(run, turn->id.s, strdup("dev"), strdup("line\n"), strdup("{\"a\":\"b\"}"));
+    assert_true(run_pend_later(run, turn->id.s, NULL, strdup("second"), NULL));
+    assert_true(run_pend_later(run, turn->id.s, strdup("rev"), NULL, strdup("{}")));
     run_encode(run, &first);
     assert_true(buf_ok(&first));
     assert_int_equal(run_parse(first.data, first.len, &back, NULL), BATON_OK);
     run_encode(back, &second);
     assert_string_equal(first.data, second.data);
     assert_string_equal(back->pending.data, run->pending.data);
+    run_pend(back, "", NULL, NULL, NULL);
+    assert_true(run_pend_next(back)); /* in the order in which they came */
+    assert_string_equal(back->pending.summary, "second");
+    run_pend(back, "", NULL, NULL, NULL);
+    assert_true(run_pend_next(back));
+    assert_string_equal(back->pending.target, "rev");
+    assert_int_equal(back->n_later, 0);
     assert_string_equal(back->workflow->digest, run->workflow->digest);
     run_free(back);
     run_free(run);
