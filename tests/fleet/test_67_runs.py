@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from host import binary, ready, wait_until
-from runs import CHAINS, ask, show, start, until
+from runs import CHAINS, ask, path, show, sound, start, taken, until
 
 
 @pytest.fixture
@@ -16,29 +16,6 @@ def runs(fresh):
     host = fresh.configure({"alpha": None, "beta": None, "gamma": None}, roles=CHAINS)
     ready(host.worker("coordinator", "c1"))
     return host
-
-
-def path(shown):
-    return [(one["by"], one["slot"], one["role"], one["service"], one["verdict"]) for one in shown["turns"]]
-
-
-def taken(shown):
-    return {one["name"]: one["total"] for one in shown["edges"]}
-
-
-def sound(host, shown):
-    """Each turn of the run was executed under its slot's role, was sent once, and each edge counts its turns (I7, I9)."""
-    ends = [one.json() for one in host.log.records(host.topic("outcomes", None))]
-    counted = {}
-    for turn in shown["turns"]:
-        counted[turn["by"]] = counted.get(turn["by"], 0) + 1
-        for call in host.calls(turn=turn["turn_id"]):
-            assert call["role"] == turn["role"], (call, turn)
-        completed = [one for one in ends if one["event"] == "completed" and one.get("turn_id") == turn["turn_id"]]
-        assert len(completed) == (1 if turn["state"] == "completed" else 0), (turn, completed)
-    assert counted == taken(shown), shown
-    told = [one for one in ends if one["event"] == "run_ended" and one["run_id"] == shown["run_id"]]
-    assert len(told) == (0 if shown["state"] in ("active", "waiting") else shown["epoch"]), told
 
 
 @pytest.mark.core

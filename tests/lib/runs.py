@@ -1,4 +1,4 @@
-"""What people do with runs, for the tests of them: start one, look at it, wait for a state."""
+"""What people do with runs, for the tests of them: start one, look at it, wait for a state; and what must hold of each."""
 from host import wait_until
 
 CHAINS = {"owner": {"chain": ["alpha"]}, "reviewer": {"chain": ["beta", "gamma"]}, "arbiter": {"chain": ["gamma"]}}
@@ -21,3 +21,26 @@ def until(host, run, state, seconds=40):
 
 def ask(host, *words):
     return host.run(*words, "--json", environment={"BATON_MODE": "attended"})
+
+
+def path(shown):
+    return [(one["by"], one["slot"], one["role"], one["service"], one["verdict"]) for one in shown["turns"]]
+
+
+def taken(shown):
+    return {one["name"]: one["total"] for one in shown["edges"]}
+
+
+def sound(host, shown):
+    """Each turn of the run was executed under its slot's role, was sent once, and each edge counts its turns (I7, I9)."""
+    ends = [one.json() for one in host.log.records(host.topic("outcomes", None))]
+    counted = {}
+    for turn in shown["turns"]:
+        counted[turn["by"]] = counted.get(turn["by"], 0) + 1
+        for call in host.calls(turn=turn["turn_id"]):
+            assert call["role"] == turn["role"], (call, turn)
+        completed = [one for one in ends if one["event"] == "completed" and one.get("turn_id") == turn["turn_id"]]
+        assert len(completed) == (1 if turn["state"] == "completed" else 0), (turn, completed)
+    assert counted == taken(shown), shown
+    told = [one for one in ends if one["event"] == "run_ended" and one["run_id"] == shown["run_id"]]
+    assert len(told) == (0 if shown["state"] in ("active", "waiting") else shown["epoch"]), told
