@@ -203,6 +203,20 @@ static void settle(struct run *run)
     }
 }
 
+/* What this turn says is not followed by itself any more: a person is told, who may hand on from it. */
+static void tell_of_second(struct run *run, const struct run_turn *turn)
+{
+    char why[RUN_WHY_MAX + 1];
+    const size_t slot = run_slot(run, turn->slot.s);
+    if (turn->has_verdict && slot != SIZE_MAX &&
+        workflow_end_on(run->workflow, slot, turn->verdict) == NULL) {
+        snprintf(why, sizeof(why), "%.700s; %s says %s meanwhile: `baton handoff` answers it",
+                 run->why, turn->slot.s, verdict_word(turn->verdict));
+        snprintf(run->why, sizeof(run->why), "%s", why);
+    }
+    run->updated_at = wall_now();
+}
+
 static void take_completed(struct coordinator *c, struct run *run, struct run_turn *turn,
                            const struct outcome *outcome)
 {
@@ -221,7 +235,8 @@ static void take_completed(struct coordinator *c, struct run *run, struct run_tu
         return;
     }
     if (run->state == RUN_waiting && run->pending.turn.s[0] != '\0') {
-        /* Another turn's end waits already: the run goes on by that one, and a person sees both. */
+        /* Another turn's end waits already: the run goes on by that one, and `why` tells of both. */
+        tell_of_second(run, turn);
         free(said.target);
         free(said.summary);
         free(said.data);

@@ -71,6 +71,10 @@ static baton_code begin(struct coordinator *c, const struct receipt *receipt,
     if (rc == BATON_OK) {
         rc = check_invoke(receipt, workflow, err);
     }
+    if (rc == BATON_OK && request->deadline.v > 0 && request->deadline.v <= now.v) {
+        rc = baton_fail(err, BATON_E_deadline_exceeded, "the run was to be over at %s",
+                        wall_text(request->deadline).s);
+    }
     if (rc != BATON_OK) {
         workflow_free(workflow);
         return rc;
@@ -106,8 +110,31 @@ static baton_code begin(struct coordinator *c, const struct receipt *receipt,
 
 /* ---- the others ---- */
 
-static void print_result(const struct run *run, const struct handoff_result *result,
-                         struct buf *out)
+/* Why a request of a run is refused, and what helps. */
+static void print_refusal(struct jsonw *w, const struct run *run, const struct request *request,
+                          baton_code code)
+{
+    char text[512] = "";
+    if (code == BATON_E_run_terminal) {
+        snprintf(text, sizeof(text), "run %s is %s; `baton runs reopen %s` begins it anew",
+                 run->id.s, run_state_word(run->state), run->id.s);
+    } else if (code == BATON_E_duplicate) {
+        snprintf(text, sizeof(text),
+                 "request %d of run %s was decided on what was so before; %d were taken by now: "
+                 "look at `baton runs show %s`, then ask again",
+                 (int)request->request_no, run->id.s, (int)run->request_no, run->id.s);
+    } else if (code == BATON_E_invalid_request) {
+        snprintf(text, sizeof(text), "run %s is %s: what is open is not reopened", run->id.s,
+                 run_state_word(run->state));
+    } else if (code == BATON_E_person_required) {
+        snprintf(text, sizeof(text), "%s of run %s is asked by people, and this key is a program's",
+                 request_word(request->kind), run->id.s);
+    }
+    jsonw_key_plain(w, "text", text, strlen(text));
+}
+
+static void print_result(const struct run *run, const struct request *request, baton_code code,
+                         const struct handoff_result *result, struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
     jsonw_begin_object(&w);
@@ -133,6 +160,8 @@ static void print_result(const struct run *run, const struct handoff_result *res
             }
         }
         jsonw_end(&w);
+    } else if (code != BATON_OK) {
+        print_refusal(&w, run, request, code);
     }
     jsonw_key_text(&w, "state", run_state_word(run->state));
     jsonw_key_int(&w, "epoch", run->epoch);
@@ -189,17 +218,28 @@ static bool wants_person(enum request_kind kind)
     return kind == REQUEST_touch || kind == REQUEST_reopen || kind == REQUEST_answer;
 }
 
+/* Is it the next one, asked by whom it is to be? */
+static baton_code check_asked(const struct run *run, const struct receipt *receipt,
+                              const struct request *request)
+{
+    if (wants_person(request->kind) && !by_person(receipt)) {
+        return BATON_E_person_required;
+    }
+    return request->request_no == run->request_no + 1
+               ? BATON_OK
+               : BATON_E_duplicate; /* sent again, or decided on what is no more so */
+}
+
 static baton_code act(struct coordinator *c, struct run *run, const struct receipt *receipt,
                       const struct request *request, struct buf *said)
 {
     const char *by = receipt->signer != NULL ? trust_principal_name(receipt->signer) : "nobody";
     struct handoff_result result = {.code = BATON_OK};
-    baton_code rc = BATON_E_invalid_request;
-    if (wants_person(request->kind) && !by_person(receipt)) {
-        return BATON_E_person_required;
-    }
-    if (request->request_no != run->request_no + 1) {
-        return BATON_E_duplicate; /* sent again, or decided on what is no more so */
+    const struct handoff_result *of_handoff = NULL;
+    baton_code rc = check_asked(run, receipt, request);
+    if (rc != BATON_OK) {
+        print_result(run, request, rc, NULL, said);
+        return rc;
     }
     run->request_no++;
     switch (request->kind) {
@@ -215,13 +255,15 @@ static baton_code act(struct coordinator *c, struct run *run, const struct recei
     case REQUEST_handoff:
         advance_asked(c, run, request, by_person(receipt), &result);
         rc = result.code;
+        of_handoff = &result;
         break;
     case REQUEST_start:
     case REQUEST_answer: /* there is nothing that asks for one yet */
     case REQUEST_COUNT:
+        rc = BATON_E_unsupported_field;
         break;
     }
-    print_result(run, request->kind == REQUEST_handoff ? &result : NULL, said);
+    print_result(run, request, rc, of_handoff, said);
     return rc;
 }
 

@@ -1,5 +1,6 @@
 """Runs under what should not happen: results nobody expected, outcomes that are forged or old, targets that cannot be
 written to, coordinators that die between two steps (H rows, S4, S10, X24 to X26)."""
+import concurrent.futures
 import json
 import os
 import time
@@ -350,3 +351,128 @@ def test_h11_h25_killed_at_each_commit(runs, point):  # noqa: F811
 def show_or_none(host, run):
     done = host.run("runs", "show", run, "--json")
     return done.one["state"] if done.status == 0 else None
+
+
+def requests(host):
+    return host.log.records(host.topic("requests", None))
+
+
+@pytest.mark.core
+def test_h13_two_ask_at_once(runs):  # noqa: F811
+    """H-13: two coordinators, two people who touch, cancel or hand on at the same moment: exactly one is taken, and its effect is there once."""
+    runs.plan(services={"alpha": [{"verdict": "needs_context", "summary": "which one?"}], "beta": [{"until": runs.fake + "/go"}]})
+    workers(runs, "alpha", "beta")
+    ready(runs.worker("coordinator", "c2"))
+    words = ["handoff", "--from", "owner", "--to", "reviewer", "--summary", "go", "--timeout", "30s"]
+    for n in range(5):
+        run = start(runs, f"t-{n}", "--timeout", "30s")
+        stands(runs, run, state="waiting")
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            done = list(pool.map(lambda _: ask(runs, *words, "--run", run), range(3)))  # pylint: disable=cell-var-from-loop
+        # Who looked only after the first was taken asks for what is there already (H-15).
+        taken_ = [one for one in done if one.one["code"] is None and not one.one["result"]["deduped"]]
+        assert len(taken_) == 1 and {one.one["code"] for one in done} <= {None, "duplicate"}, done
+        shown = show(runs, run)
+        assert taken(shown) == {"start": 1, "review": 1} and len(shown["turns"]) == 2, shown
+        assert shown["requests"] == len([one for one in done if one.one["code"] is None]), (shown, done)
+
+
+@pytest.mark.core
+def test_x26_requests_once_more(runs):  # noqa: F811
+    """X26: every request sent again changes nothing; one in another's name, or by nobody, is a dead letter; a program touches nothing."""
+    runs.plan(turns={"beta": [{"verdict": "changes"}] * 4 + [{"verdict": "approve"}]})
+    workers(runs, "alpha", "beta")
+    run = start(runs)
+    stands(runs, run, state="waiting", code="cycle_limit")
+    ask(runs, "runs", "touch", run, "--reason", "one more").ok()
+    until(runs, run, "completed")
+    ask(runs, "runs", "reopen", run, "--reason", "again").ok()
+    shown = stands(runs, run, state="completed", epoch=2)
+    asked = requests(runs)
+    assert [one.json()["kind"] for one in asked] == ["start", "touch", "reopen"], asked
+    runs.tampered = True
+    answers = len(coordinator(runs).events("request.answered"))
+    for one in asked:
+        runs.log.append(proof.Record(one.topic, one.key, one.value, one.headers))
+    wait_until(lambda: len(coordinator(runs).events("request.answered")) == answers + 3, what="three answers")
+    assert {one["code"] for one in coordinator(runs).events("request.answered")[answers:]} == {"duplicate"}
+    bot = runs.principal("bot", "kind: program\nrequest: [start, touch]\n")
+    start_, touch = asked[0], asked[1]
+    again = proof.compact(dict(touch.json(), request_no=3, id="f" * 32))
+    for value, key, code in ((start_.value, bot, "invalid_envelope"), (again, proof.Key.new(), "unknown_key")):
+        signature = proof.proof(key, runs.fleet, "request", run, value)
+        runs.log.append(proof.Record(start_.topic, run.encode(), value, [("baton-sig", signature.encode())]))
+        wait_until(lambda: any(one.header("baton-code") == code and one.value == value  # pylint: disable=cell-var-from-loop
+                               for one in runs.log.records(f"dlq.{runs.prefix}.requests")), 20, lambda: f"the dead letter {code}\n{runs.all_logs()}")
+    signature = proof.proof(bot, runs.fleet, "request", run, again)
+    runs.log.append(proof.Record(touch.topic, run.encode(), again, [("baton-sig", signature.encode())]))
+    wait_until(lambda: coordinator(runs).events("request.answered")[-1]["code"] == "person_required", what="the program's touch to be refused")
+    after = show(runs, run)
+    assert (after["requests"], after["turns"], after["edges"]) == (2, shown["turns"], shown["edges"])
+
+
+@pytest.mark.core
+def test_s4_a_deadline_passes(runs):  # noqa: F811
+    """S4: a run whose deadline passes is expired once, its turn is cancelled where it runs; one that is over before it begins is refused."""
+    runs.plan(default=[{"until": runs.fake + "/go"}])
+    workers(runs, "alpha")
+    words = ["runs", "start", "--workflow", "paired-review", "--summary", "x", "--json", "--timeout", "30s", "--deadline"]
+    runs.run(*words, proof.now(-60), "--task", "t-1").refused("deadline_exceeded", 7)
+    assert runs.run("runs", "list", "--json").ok().objects == []
+    run = runs.run(*words, proof.now(4), "--task", "t-2").ok().one["run_id"]
+    shown = until(runs, run, "expired")
+    turn, = shown["turns"]
+    assert turn["state"] == "cancelled" and shown["why"] == "its deadline has passed"
+    wait_until(lambda: runs.state(turn["turn_id"]) in ("cancelled", "parked"), what="the turn to end")
+    assert runs.run("runs", "wait", run).status == 7
+    sound(runs, shown)
+    open(runs.fake + "/go", "w", encoding="ascii").close()
+
+
+def test_refusals_say_what_is_and_what_helps(runs):  # noqa: F811
+    """S7: which run it is, how it stands, what to do."""
+    workers(runs, "alpha", "beta")
+    run = start(runs)
+    until(runs, run, "completed")
+    for words in (("runs", "cancel", run, "--reason", "x"), ("runs", "touch", run)):
+        done = runs.run(*words, environment={"BATON_MODE": "attended"})
+        assert done.status == 6 and f"run {run} is completed" in done.err and f"baton runs reopen {run}" in done.err, done
+    runs.plan(default=[{"verdict": "needs_context"}])
+    run = start(runs, "t-2")
+    stands(runs, run, state="waiting")
+    done = runs.run("runs", "reopen", run, "--reason", "x", environment={"BATON_MODE": "attended"})
+    assert done.status == 2 and f"run {run} is waiting" in done.err, done
+
+
+@pytest.mark.core
+def test_i3_two_ends_at_once_and_one_of_them_at_a_cap(fresh):
+    """I3: one reviewer's changes wait at a cap when the other asks for some, too: `why` tells of both, and either is handed on by a person."""
+    host = fresh.configure({"alpha": None, "beta": None, "gamma": None}, roles=CHAINS, workflows=["loop.yaml"])
+    text = FORK.replace("ends:", "  back: {from: one, when: [changes], to: dev, max_cycles: 1}\n  again: {from: two, when: [changes], to: dev, max_cycles: 5}\nends:")
+    with open(os.open(os.path.join(host.dir, "loop.yaml"), os.O_WRONLY | os.O_CREAT, 0o644), "w", encoding="utf-8") as file:
+        file.write(text.replace("name: fork", "name: loop"))
+    ready(host.worker("coordinator", "c1"))
+    host.plan(turns={"beta": [{"verdict": "changes"}], "gamma": [{"verdict": "approve"}, {"until": host.fake + "/go", "verdict": "changes"}]}, default=[{}])
+    workers(host)
+    run = start(host, workflow="loop")
+    stands(host, run, state="waiting", code="cycle_limit")
+    open(host.fake + "/go", "w", encoding="ascii").close()
+    wait_until(lambda: show(host, run)["turns"][-1]["verdict"] == "changes" and all(one["state"] == "completed" for one in show(host, run)["turns"]), 20,
+               lambda: f"both ends: {show(host, run)}")
+    shown = show(host, run)
+    assert shown["state"] == "waiting" and "back was taken" in shown["why"] and "two says changes meanwhile" in shown["why"], shown
+    host.plan(default=[{}])
+    ask(host, "handoff", "--run", run, "--from", "two", "--to", "dev", "--summary", "both").ok()
+    until(host, run, "completed")
+
+
+def test_x29_without_proofs_runs_move_all_the_same(fresh):
+    """X29: proof: off, on a host of one's own: runs begin, move, are touched and end."""
+    host = fresh.configure({"alpha": None, "beta": None, "gamma": None}, roles=CHAINS, proof="off")
+    ready(host.worker("coordinator", "c1"))
+    host.plan(turns={"beta": [{"verdict": "changes"}] * 4 + [{"verdict": "approve"}]})
+    workers(host)
+    run = start(host)
+    stands(host, run, state="waiting", code="cycle_limit")
+    ask(host, "runs", "touch", run).ok()
+    sound(host, until(host, run, "completed"))
