@@ -268,3 +268,21 @@ def test_another_turns_end_meanwhile(hooked):
     shown = until(hooked.host, run, "completed")
     assert sorted(one["by"] for one in shown["turns"]) == ["a", "b", "review", "review", "start"] and len(hooked.calls()) == 2
     assert {call["input"]["transition"] for call in hooked.calls()} == {"a", "b"}
+
+
+@pytest.mark.core
+@pytest.mark.seconds(180)
+def test_coordinators_are_killed_and_each_handoff_exists_once(hooked):
+    """Two coordinators, killed by turns at any point of hooks and commits: each run is handed on once, and no process of a hook is left."""
+    hooked.begin(ALLOW)
+    killed = [hooked.host.workers[0], ready(hooked.host.worker("coordinator", "c2"))]
+    runs = []
+    for round_ in range(4):
+        runs += [start(hooked.host, f"t-{round_}-{n}", "--timeout", "60s", workflow="hooked") for n in range(3)]
+        hooked.called(len(runs) - 2)
+        killed[round_ % 2].kill()
+        killed[round_ % 2] = ready(hooked.host.worker("coordinator", f"c{round_ % 2 + 1}"))
+    for run in runs:
+        shown = until(hooked.host, run, "completed", 120)
+        assert [one["by"] for one in shown["turns"]] == ["start", "review"], shown
+    assert len(hooked.host.calls(service="beta")) == len(runs) <= len(hooked.calls())

@@ -1,6 +1,7 @@
 """Faults in workflows, runs and the handoff operation (RULES H, S4, S14). Called by table.py."""
 FILE, RUN, HANDOFF = "unit/test_workflow_file", "unit/test_run", "unit/test_handoff"
 FLEET = "fleet/test_67_runs.py"
+HOOK, HOOKS = "unit/test_hook", "fleet/test_69_hooks.py"
 
 ROWS = (
     # ---- the workflow ----
@@ -51,4 +52,29 @@ ROWS = (
     ("a_program_starts_what_people_start", "L-05, S12", "producer/coordinator/requests.c",
      "    if (person || workflow->invoke == INVOKE_allow) {", "    if (person || workflow->invoke != INVOKE_ask) {",
      f"{FLEET} test_l05_starts_that_are_refused[local]"),
+    # ---- hooks ----
+    ("what_a_failed_hook_wrote_counts", "H-38", "producer/hook/answer.c",
+     "        if (status->value != 0) {", "        if (status->value > 1) {",
+     f"{HOOK} test_H38_each_end"),
+    ("a_patch_brings_any_data", "H-36, H-37", "producer/hook/answer.c",
+     "        } else if (!declared(hook, name)) {", "        } else if (!declared(hook, name) && hook->n_data == 0) {",
+     f"{HOOK} test_H32_H38_each_answer"),
+    ("a_patch_forgets_the_senders_data", "H-34", "producer/hook/answer.c",
+     "        n = write_texts(&w, json_root(doc), patch);", "        n = 0;",
+     f"{HOOK} test_H32_H38_each_answer"),
+    ("a_slow_hook_runs_again", "I35", "producer/coordinator/hooks.c",
+     "    if (find(c, run) != NULL) {\n        return;", "    if (find(c, run) != NULL && find(c, run)->state != HOOKING_runs) {\n        return;",
+     f"{HOOKS} test_h27_i35_slow_once_and_cancelled_meanwhile[local]"),
+    ("a_cancelled_runs_hook_goes_on", "H-27", "producer/coordinator/hooks.c",
+     "        if (one->run != NULL) {\n            hook_stop(one->run);\n        }\n        return;", "        return;",
+     f"{HOOKS} test_h27_i35_slow_once_and_cancelled_meanwhile[local]"),
+    ("a_retry_comes_at_once", "H-32", "producer/coordinator/hooks.c",
+     "        one->again_at.v = mono_now().v + end->retry_after_ms;", "        one->again_at.v = mono_now().v;",
+     f"{HOOKS} test_h32_h42_a_retry_comes_by_itself_and_not_too_early[local]"),
+    ("a_hook_sees_all_variables", "H-39", "producer/hook/run.c",
+     '    block_set(block, "LANG", "C.UTF-8");', '    block_set(block, "OTHER", getenv("OTHER") != NULL ? getenv("OTHER") : "");',
+     f"{HOOKS} test_h29_h39_a_hook_that_allows[local]"),
+    ("another_turns_end_is_forgotten", "I9", "producer/coordinator/advance.c",
+     "while (run->pending.turn.s[0] == '\\0' && run_pend_next(run));", "while (false);",
+     f"{HOOKS} test_another_turns_end_meanwhile[local]"),
 )
