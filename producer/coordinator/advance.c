@@ -460,7 +460,7 @@ void advance_asked(struct coordinator *c, struct run *run, const struct request 
         char parent[ID_MAX + 1];
         snprintf(parent, sizeof(parent), "%s", last != NULL ? last->id.s : run->id.s);
         if (take(c, run, &ask, ret_result, parent, request->data)) {
-            run_pend(run, "", NULL, NULL, NULL); /* this is the answer */
+            run_pend_answered(run, request->from); /* this is the answer */
             if (run_pend_next(run)) {
                 advance_pending(c, run);
             }

@@ -203,17 +203,14 @@ static void settle(struct run *run)
     }
 }
 
-/* What this turn says is not followed by itself any more: a person is told, who may hand on from it. */
+/* Another turn's end waits already: the run goes on by that one, this one is answered after it, and
+ * `why` tells of both. */
 static void tell_of_second(struct run *run, const struct run_turn *turn)
 {
     char why[RUN_WHY_MAX + 1];
-    const size_t slot = run_slot(run, turn->slot.s);
-    if (turn->has_verdict && slot != SIZE_MAX &&
-        workflow_end_on(run->workflow, slot, turn->verdict) == NULL) {
-        snprintf(why, sizeof(why), "%.700s; %s says %s meanwhile: `baton handoff` answers it",
-                 run->why, turn->slot.s, verdict_word(turn->verdict));
-        snprintf(run->why, sizeof(run->why), "%s", why);
-    }
+    snprintf(why, sizeof(why), "%.700s; %s says %s meanwhile, which is answered after it", run->why,
+             turn->slot.s, verdict_word(turn->verdict));
+    snprintf(run->why, sizeof(run->why), "%s", why);
     run->updated_at = wall_now();
 }
 
@@ -229,17 +226,13 @@ static void take_completed(struct coordinator *c, struct run *run, struct run_tu
     turn->code = BATON_OK;
     run_turn_end(run, turn, TURN_completed, outcome->at);
     wake(run, "a turn has ended");
-    if (turn->has_verdict && hooks_may_look(run)) {
-        /* A hook looks at another turn's end, or will: this one is answered after that. */
+    const bool waits = run->state == RUN_waiting && run->pending.turn.s[0] != '\0';
+    if (turn->has_verdict && (waits || hooks_may_look(run))) {
+        /* Another turn's end waits for a person, or a hook looks at it: this one is answered after that. */
         BATON_INVARIANT(run_pend_later(run, turn->id.s, said.target, said.summary, said.data));
-        return;
-    }
-    if (run->state == RUN_waiting && run->pending.turn.s[0] != '\0') {
-        /* Another turn's end waits already: the run goes on by that one, and `why` tells of both. */
-        tell_of_second(run, turn);
-        free(said.target);
-        free(said.summary);
-        free(said.data);
+        if (waits && !hooks_may_look(run)) {
+            tell_of_second(run, turn);
+        }
         return;
     }
     if (!turn->has_verdict) { /* no worker of ours tells so; nothing is made of it (S10) */

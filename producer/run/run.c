@@ -151,6 +151,27 @@ void run_pend(struct run *run, const char *turn_id, char *take_target, char *tak
     run->pending = (struct run_pending){turn_id_of(turn_id), take_target, take_summary, take_data};
 }
 
+/* Bytes of a text as it is written, at most. */
+static size_t written(const char *text)
+{
+    size_t n = 0;
+    for (const unsigned char *at = (const unsigned char *)text; at != NULL && *at != '\0'; at++) {
+        const bool escaped = *at == '"' || *at == '\\';
+        n += *at < 0x20 || *at == 0x7F ? 6 : *at >= 0x80 ? 3 : escaped ? 2 : 1;
+    }
+    return n;
+}
+
+static void leave_out(struct run *run, const char *turn_id, size_t room, char **text)
+{
+    if (*text != NULL && written(*text) > room) {
+        diag_line(DIAG_warn, "run.end_cut", D_TEXT("run", run->id.s), D_TEXT("turn", turn_id),
+                  D_INT("bytes", (int64_t)strlen(*text)), D_INT("room", (int64_t)room));
+        free(*text);
+        *text = NULL;
+    }
+}
+
 bool run_pend_later(struct run *run, const char *turn_id, char *take_target, char *take_summary,
                     char *take_data)
 {
@@ -159,6 +180,13 @@ bool run_pend_later(struct run *run, const char *turn_id, char *take_target, cha
         return false;
     }
     run->later = more;
+    size_t room = RUN_LATER_MAX;
+    for (size_t i = 0; i < run->n_later; i++) {
+        const size_t n = written(more[i].summary) + written(more[i].data);
+        room -= n < room ? n : room;
+    }
+    leave_out(run, turn_id, room, &take_summary);
+    leave_out(run, turn_id, room - written(take_summary), &take_data);
     run->later[run->n_later++] =
         (struct run_pending){turn_id_of(turn_id), take_target, take_summary, take_data};
     return true;
@@ -174,6 +202,24 @@ bool run_pend_next(struct run *run)
     run->n_later--;
     memmove(run->later, run->later + 1, run->n_later * sizeof(run->later[0]));
     return true;
+}
+
+void run_pend_answered(struct run *run, const char *slot)
+{
+    size_t kept = 0;
+    run_pend(run, "", NULL, NULL, NULL);
+    for (size_t i = 0; i < run->n_later; i++) {
+        struct run_pending *one = &run->later[i];
+        const struct run_turn *turn = run_turn_find(run, one->turn.s);
+        if (turn != NULL && strcmp(turn->slot.s, slot) != 0) {
+            run->later[kept++] = *one;
+        } else {
+            free(one->target);
+            free(one->summary);
+            free(one->data);
+        }
+    }
+    run->n_later = kept;
 }
 
 static void forget_pending(struct run *run)

@@ -28,6 +28,9 @@
 #define RUN_TARGET_MAX 256 /* no slot's name is as long: nothing fits what was cut */
 #define RUN_SUMMARY_MAX (LIMIT_SUMMARY + 16) /* one that was too long still is, and is refused */
 #define RUN_DATA_MAX LIMIT_RESULT
+#define RUN_LATER_MAX                                                                              \
+    (128 *                                                                                         \
+     1024) /* of all ends that wait for their time, as written: the record stays below LIMIT_RECORD */
 #define RUN_START "start" /* what began a run's first turns: no transition may be called so */
 
 #define RUN_ENUM(word, flags, moves) RUN_##word,
@@ -93,7 +96,8 @@ struct run {
     baton_code code;           /* waiting: of what was refused; ok: nothing was */
     struct plain_id stage;     /* with a code: where */
     struct run_pending pending;
-    struct run_pending *later; /* ends that came while it was looked at by a hook; oldest first */
+    struct run_pending
+        *later; /* ends that came while it waited, or a hook looked at it; oldest first */
     size_t n_later;
     int32_t request_no; /* requests taken so far */
     struct plain_id by; /* who started it */
@@ -126,10 +130,13 @@ void run_touch(struct run *run);
 /* The end of this turn is to be answered (takes the texts, which may be NULL), or was (turn ""). */
 void run_pend(struct run *run, const char *turn_id, char *take_target, char *take_summary,
               char *take_data);
-/* The same for an end that comes while another is pending; it waits for its time. False: no memory,
- * and the texts are the caller's. */
+/* The same for an end that comes while another is pending; it waits for its time. What would make the
+ * record too large is left out, with a log line: its data, then its summary. False: no memory, and the
+ * texts are the caller's. */
 bool run_pend_later(struct run *run, const char *turn_id, char *take_target, char *take_summary,
                     char *take_data);
+/* A person answered for that slot: what is pending, and what waits of that slot, is answered. */
+void run_pend_answered(struct run *run, const char *slot);
 /* The oldest of those becomes what is pending. False: there is none. Contract: nothing is pending. */
 bool run_pend_next(struct run *run);
 /* A transition was taken (or RUN_START): counts it, whichever number of turns it begins (I9). False:

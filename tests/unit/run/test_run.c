@@ -1,6 +1,8 @@
 /* A run's states, counters, turns and record. */
 #include "run_fixture.h"
 
+#include "common/record/json.h"
+
 /* S4, written out once more: from, then every state that may follow. */
 static const char *const moves[RUN_STATE_COUNT] = {
     [RUN_active] = "waiting completed failed expired cancelled",
@@ -215,6 +217,53 @@ static void test_what_no_coordinator_writes_is_no_record(void **state)
     buf_done(&value);
 }
 
+/* However many ends wait, and whatever is in them: the record can be written and read. */
+static void test_H24_no_end_makes_the_record_too_large(void **state)
+{
+    struct run *run = run_make();
+    struct run *back = NULL;
+    struct buf value = BUF_INIT;
+    char id[33];
+    (void)state;
+    for (int i = 0; i < RUN_TURNS_MAX - 1; i++) {
+        char *data = calloc(1, RUN_DATA_MAX + 1);
+        char *summary = calloc(1, RUN_SUMMARY_MAX + 1);
+        assert_true(data != NULL && summary != NULL);
+        memset(data, '"', RUN_DATA_MAX);
+        memset(summary, 1, RUN_SUMMARY_MAX);
+        snprintf(id, sizeof(id), "%032x", i);
+        assert_true(run_pend_later(run, id, NULL, summary, data));
+    }
+    run_encode(run, &value);
+    assert_true(buf_ok(&value) && value.len < LIMIT_RECORD / 2);
+    assert_int_equal(run_parse(value.data, value.len, &back, NULL), BATON_OK);
+    assert_int_equal(back->n_later, RUN_TURNS_MAX - 1);
+    run_free(back);
+    run_free(run);
+    buf_done(&value);
+}
+
+/* Costs add up to what a record can hold. */
+static void test_H24_costs_are_bounded(void **state)
+{
+    struct run *run = run_make();
+    struct run *back = NULL;
+    (void)state;
+    assert_true(run_count(run, "review"));
+    for (int i = 0; i < 3; i++) {
+        char id[33];
+        snprintf(id, sizeof(id), "%032x", i);
+        struct run_turn *turn = turn_make(run, id, "rev.a", "review");
+        turn->cost = JSON_INT_MAX;
+        run_turn_end(run, turn, TURN_cancelled, (struct wall_ms){2700});
+    }
+    assert_int_equal(run->edges[0].cost, JSON_INT_MAX);
+    assert_int_equal(run_cost(run), JSON_INT_MAX);
+    assert_int_equal(run_copy(run, &back), BATON_OK);
+    run_free(back);
+    run_free(run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +275,8 @@ int main(void)
         cmocka_unit_test(test_open_turns_are_kept),
         cmocka_unit_test(test_its_record_comes_back_as_it_was),
         cmocka_unit_test(test_what_no_coordinator_writes_is_no_record),
+        cmocka_unit_test(test_H24_no_end_makes_the_record_too_large),
+        cmocka_unit_test(test_H24_costs_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
