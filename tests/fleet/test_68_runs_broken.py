@@ -3,6 +3,7 @@ written to, coordinators that die between two steps (H rows, S4, S10, X24 to X26
 import concurrent.futures
 import json
 import os
+import signal
 import time
 
 import pytest
@@ -492,3 +493,29 @@ def test_x29_without_proofs_runs_move_all_the_same(fresh):
     stands(host, run, state="waiting", code="cycle_limit")
     ask(host, "runs", "touch", run).ok()
     sound(host, until(host, run, "completed"))
+
+
+@pytest.mark.core
+@pytest.mark.seconds(240)
+def test_l47_a_coordinator_that_stands_still(fresh):
+    """L-47: coordinators stop by turns for longer than their session, and go on: what they had decided meanwhile is not taken."""
+    host = fresh.configure({"alpha": None, "beta": None}, roles={"owner": {"chain": ["alpha"]}, "reviewer": {"chain": ["beta"]}, "arbiter": {"chain": ["beta"]}},
+                           session="1500ms", heartbeat="300ms")
+    host.plan(turns={"beta": [{"verdict": "changes"}, {"verdict": "approve"}]}, default=[{"sleep": 0.2}])
+    pair = [ready(host.worker("coordinator", f"c{n}")) for n in (1, 2)]
+    workers(host, "alpha", "beta")
+    started = []
+    for n in range(4):
+        started += [host.run("runs", "start", "--workflow", "paired-review", "--task", f"t-{n}-{i}", "--summary", "x", "--timeout", "0s",
+                             "--json").ok().one["run_id"] for i in range(4)]
+        still = pair[n % 2]
+        still.freeze()
+        wait_until(lambda: all(show_or_none(host, run) for run in started), 60,  # the other one has taken over
+                   lambda: f"the other one to begin them\n{host.all_logs()}")
+        still.process.send_signal(signal.SIGCONT)
+    for run in started:
+        shown = until(host, run, "completed", 90)
+        assert taken(shown) == {"start": 1, "review": 2, "changes": 1}, shown
+        sound(host, shown)
+    assert len({call["turn"] for call in host.calls()}) == len(started) * 4
+    assert all(one.alive for one in pair)
