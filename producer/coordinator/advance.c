@@ -10,7 +10,6 @@
 #include "producer/coordinator/internal.h"
 
 #include "common/base/check.h"
-#include "common/base/jsonw.h"
 #include "common/base/limits.h"
 #include "common/record/json.h"
 #include "common/record/turn.h"
@@ -18,86 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- what a next turn is told ---- */
-
-/* The members of a raw JSON object of texts, added to the one that is being written. */
-static void add_members(struct jsonw *w, const char *data)
-{
-    struct json_doc *doc = NULL;
-    size_t len;
-    if (data == NULL ||
-        json_parse(data, strlen(data), LIMIT_VALUE, LIMIT_JSON_DEPTH, &doc, NULL) != BATON_OK) {
-        return;
-    }
-    const struct json_value *root = json_root(doc);
-    for (const struct json_value *one = json_kind(root) == JSON_object ? json_first(root) : NULL;
-         one != NULL; one = json_next(one)) {
-        const char *name = json_name(one);
-        const bool ours =
-            strcmp(name, "task") == 0 || strcmp(name, "from") == 0 || strcmp(name, "verdict") == 0;
-        if (json_kind(one) == JSON_text && !ours) {
-            const char *text = json_text(one, &len);
-            jsonw_key_any(w, name, strlen(name));
-            jsonw_plain(w, text, len);
-        }
-    }
-    json_free(doc);
-}
-
-/* How much of the task fits a value of data as it is written: escapes count, and no character is cut. */
-static size_t task_len(const char *summary)
-{
-    size_t len = strnlen(summary, LIMIT_DATA_VALUE / 2);
-    for (;;) {
-        struct buf out = BUF_INIT;
-        struct jsonw w = jsonw_to(&out);
-        while (len > 0 && ((unsigned char)summary[len] & 0xC0) == 0x80) {
-            len--;
-        }
-        jsonw_plain(&w, summary, len);
-        BATON_INVARIANT(buf_ok(&out));
-        const bool fits = out.len <= LIMIT_DATA_VALUE;
-        buf_done(&out);
-        if (fits) {
-            return len;
-        }
-        len /= 2;
-    }
-}
-
-/* Task, sender and verdict as data beside what the sender gave (H-46). */
-static void next_data(const struct run *run, const char *from, const struct run_turn *turn,
-                      const char *data, struct buf *out)
-{
-    struct jsonw w = jsonw_to(out);
-    jsonw_begin_object(&w);
-    jsonw_key_plain(&w, "task", run->summary, task_len(run->summary));
-    jsonw_key_text(&w, "from", from);
-    if (turn != NULL && turn->has_verdict) {
-        jsonw_key_text(&w, "verdict", verdict_word(turn->verdict));
-    }
-    add_members(&w, data);
-    jsonw_end(&w);
-    BATON_INVARIANT(buf_ok(out));
-}
-
-/* The names of an object's members, borrowed from the document that *ret_doc keeps. */
-static size_t names_of(const char *data, const char **names, struct json_doc **ret_doc)
-{
-    size_t n = 0;
-    *ret_doc = NULL;
-    if (data == NULL ||
-        json_parse(data, strlen(data), LIMIT_VALUE, LIMIT_JSON_DEPTH, ret_doc, NULL) != BATON_OK) {
-        return 0;
-    }
-    const struct json_value *root = json_root(*ret_doc);
-    for (const struct json_value *one = json_kind(root) == JSON_object ? json_first(root) : NULL;
-         one != NULL && n < LIMIT_DATA_KEYS; one = json_next(one)) {
-        names[n++] = json_name(one);
-    }
-    return n;
-}
 
 /* ---- ends and waits ---- */
 
@@ -163,7 +82,7 @@ static bool take(struct coordinator *c, struct run *run, const struct handoff_as
     struct baton_error err = {BATON_OK, ""};
     const char *by = result->transition->name.s;
     const int n = run_total(run, by) + 1;
-    next_data(run, ask->from, ask->turn, data, &told);
+    told_data(run, ask->from, ask->turn, data, &told);
     char from[ID_MAX + 1];
     snprintf(from, sizeof(from), "%s", ask->from);
     for (size_t slot = 0; slot < run->workflow->n_slots; slot++) {
@@ -261,7 +180,7 @@ static struct handoff_ask decide_pending(struct coordinator *c, struct run *run,
         .target = target,
         .summary = hook != NULL && hook->summary != NULL ? hook->summary : said,
         /* What a verdict brings along are facts of the result; what is asked for is declared (H-37). */
-        .n_data = target != NULL ? names_of(facts_of(c, run), names, &data) : 0,
+        .n_data = target != NULL ? told_names(facts_of(c, run), names, &data) : 0,
         .data = names,
         .turn = turn,
         .hook = hook != NULL ? &hook->decision : NULL,
@@ -408,7 +327,7 @@ static bool may_follow(const struct coordinator *c, const struct run *run,
     }
     if (open != last) {
         struct buf told = BUF_INIT;
-        next_data(run, request->from, NULL, request->data, &told);
+        told_data(run, request->from, NULL, request->data, &told);
         result->deduped = is_same(c, run, open, last != NULL ? last->id.s : run->id.s,
                                   request->summary, told.data);
         buf_done(&told);
@@ -443,7 +362,7 @@ void advance_asked(struct coordinator *c, struct run *run, const struct request 
         .from = request->from,
         .target = request->target,
         .summary = request->summary,
-        .n_data = names_of(request->data, names, &data),
+        .n_data = told_names(request->data, names, &data),
         .data = names,
         .reachable = can_reach,
         .reachable_arg = reach,

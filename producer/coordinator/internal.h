@@ -149,6 +149,14 @@ void hooks_look(struct coordinator *c);
 /* Kills and frees all. */
 void hooks_done(struct coordinator *c);
 
+/* told.c */
+/* Task, sender and verdict as data beside what the sender gave (H-46): a JSON object. turn may be NULL. */
+void told_data(const struct run *run, const char *from, const struct run_turn *turn,
+               const char *data, struct buf *out);
+struct json_doc;
+/* The names of an object's members, at most LIMIT_DATA_KEYS, borrowed from the document that *ret_doc keeps. */
+size_t told_names(const char *data, const char **names, struct json_doc **ret_doc);
+
 /* send.c: into the batch */
 /* A turn of the run for a slot; false: why it cannot be. Turns of the run are to be found again. */
 bool send_turn(struct coordinator *c, struct run *run, const char *by, const char *from,
