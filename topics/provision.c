@@ -8,6 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define MENDED_MS 5000
+#define LOOK_US 50000
 
 #define PROVISION_WORD(word, text) #word,
 #define PROVISION_TEXT(word, text) text,
@@ -202,6 +206,22 @@ baton_code provision_plan_make(const struct config *config, struct log *log,
     return BATON_OK;
 }
 
+/* A broker shows what was changed a moment later: who starts right behind us is to find it so. */
+static void await_mended(struct log *log, const struct provision_plan *plan)
+{
+    const struct mono_ms end = {mono_now().v + MENDED_MS};
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct provision_step *step = &plan->steps[i];
+        struct log_topic found;
+        char text[640];
+        while (step->what == PROVISION_mend && mono_now().v < end.v &&
+               (log_topic_describe(log, step->name.s, &found, NULL) != BATON_OK ||
+                !topic_check(&step->wanted, &found, text, sizeof(text)))) {
+            usleep(LOOK_US);
+        }
+    }
+}
+
 baton_code provision_apply(struct log *log, const struct provision_plan *plan,
                            struct baton_error *err)
 {
@@ -239,6 +259,9 @@ baton_code provision_apply(struct log *log, const struct provision_plan *plan,
         rc = log_topics_create(log, create, n_create, err);
     }
     free(create);
+    if (rc == BATON_OK) {
+        await_mended(log, plan);
+    }
     if (rc == BATON_OK && refused != NULL) {
         return baton_fail(err, BATON_E_topic_missing, "%s", refused->text);
     }
