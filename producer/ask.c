@@ -31,8 +31,7 @@ static baton_code may_ask(const struct session *session, const struct request *r
                           bool unattended, struct baton_error *err)
 {
     const char *word = request_word(request->kind);
-    const bool person = request->kind == REQUEST_touch || request->kind == REQUEST_reopen ||
-                        request->kind == REQUEST_answer;
+    const bool person = request_wants_person(request->kind);
     if (in_attempt() && request->kind == REQUEST_start) {
         return baton_fail(err, BATON_E_nested_start,
                           "a run is not started from inside an attempt (BATON_ATTEMPT is set)");

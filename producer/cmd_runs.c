@@ -54,17 +54,23 @@ static void json_turn(struct jsonw *w, const struct run_turn *turn)
     jsonw_end(w);
 }
 
+/* 0: none, or what began the run. */
+static int cap_of(const struct run *run, const struct run_edge *edge)
+{
+    for (size_t i = 0; i < run->workflow->n_transitions; i++) {
+        if (strcmp(run->workflow->transitions[i].name.s, edge->name.s) == 0) {
+            return run->workflow->transitions[i].cap;
+        }
+    }
+    return 0;
+}
+
 static void json_edge(struct jsonw *w, const struct run *run, const struct run_edge *edge)
 {
-    int cap = 0;
-    for (size_t i = 0; i < run->workflow->n_transitions; i++) {
-        const struct workflow_transition *one = &run->workflow->transitions[i];
-        cap = strcmp(one->name.s, edge->name.s) == 0 ? one->cap : cap;
-    }
     jsonw_begin_object(w);
     jsonw_key_text(w, "name", edge->name.s);
     jsonw_key_int(w, "taken", edge->taken);
-    jsonw_key_int(w, "cap", cap);
+    jsonw_key_int(w, "cap", cap_of(run, edge));
     jsonw_key_int(w, "total", edge->total);
     jsonw_key_int(w, "cost_micros", edge->cost);
     jsonw_key_int(w, "time_ms", edge->time_ms);
@@ -151,11 +157,7 @@ static void print_edges(const struct run *run, struct buf *out)
     struct table *table = table_new(titles, COUNT_OF(titles));
     for (size_t i = 0; table != NULL && i < run->n_edges; i++) {
         const struct run_edge *edge = &run->edges[i];
-        int cap = 0;
-        for (size_t t = 0; t < run->workflow->n_transitions; t++) {
-            const struct workflow_transition *one = &run->workflow->transitions[t];
-            cap = strcmp(one->name.s, edge->name.s) == 0 ? one->cap : cap;
-        }
+        const int cap = cap_of(run, edge);
         table_text(table, edge->name.s);
         table_int(table, edge->taken);
         if (cap > 0) {

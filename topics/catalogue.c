@@ -195,3 +195,22 @@ bool topic_check(const struct log_topic *wanted, const struct log_topic *found, 
     buf_done(&text);
     return false;
 }
+
+baton_code topic_require(struct log *log, enum topic_kind kind, const char *name,
+                         int32_t partitions, struct baton_error *err)
+{
+    struct log_topic wanted;
+    struct log_topic found;
+    char text[640];
+    baton_code rc = log_topic_describe(log, name, &found, err);
+    if (rc == BATON_E_topic_missing) {
+        return baton_fail(err, rc, "topic %s is not there; run: baton topics apply", name);
+    }
+    if (rc != BATON_OK) {
+        return rc;
+    }
+    topic_settings(kind, name, partitions, &wanted);
+    return topic_check(&wanted, &found, text, sizeof(text))
+               ? BATON_OK
+               : baton_fail(err, BATON_E_topic_missing, "%s", text);
+}

@@ -72,5 +72,9 @@ size_t topic_changes(const struct log_topic *wanted, const struct log_topic *fou
 /* Is what is there what it should be? Otherwise one line says what differs, and how to mend it. */
 bool topic_check(const struct log_topic *wanted, const struct log_topic *found, char *ret_text,
                  size_t ret_text_size);
+/* A topic that its owner cannot do without: is it there, and made as it must be? topic_missing, with the
+ * command that mends it. */
+baton_code topic_require(struct log *log, enum topic_kind kind, const char *name,
+                         int32_t partitions, struct baton_error *err);
 
 #endif

@@ -44,24 +44,11 @@ static baton_code check_topics(struct worker *w, struct baton_error *err)
 {
     static const enum topic_kind own[] = {TOPIC_handoff, TOPIC_control, TOPIC_turns, TOPIC_dlq,
                                           TOPIC_outcomes};
-    for (size_t i = 0; i < COUNT_OF(own); i++) {
-        struct log_topic wanted;
-        struct log_topic found;
-        char text[640];
-        const char *name = w->names[own[i]].s;
-        baton_code rc = log_topic_describe(w->log, name, &found, err);
-        if (rc == BATON_E_topic_missing) {
-            return baton_fail(err, rc, "topic %s is not there; run: baton topics apply", name);
-        }
-        if (rc != BATON_OK) {
-            return rc;
-        }
-        topic_settings(own[i], name, w->config->partitions, &wanted);
-        if (!topic_check(&wanted, &found, text, sizeof(text))) {
-            return baton_fail(err, BATON_E_topic_missing, "%s", text);
-        }
+    baton_code rc = BATON_OK;
+    for (size_t i = 0; rc == BATON_OK && i < COUNT_OF(own); i++) {
+        rc = topic_require(w->log, own[i], w->names[own[i]].s, w->config->partitions, err);
     }
-    return BATON_OK;
+    return rc;
 }
 
 static baton_code load_keys(struct worker *w, struct baton_error *err)

@@ -49,6 +49,11 @@ const char *request_word(enum request_kind kind)
     return request_words[kind];
 }
 
+bool request_wants_person(enum request_kind kind)
+{
+    return kind == REQUEST_touch || kind == REQUEST_reopen || kind == REQUEST_answer;
+}
+
 struct plain_id request_run_id(const char *fleet, const char *requester, const char *key)
 {
     static const char label[] = "BATON-RUN-1"; /* its NUL is hashed too */

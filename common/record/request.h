@@ -14,6 +14,7 @@
 #include "common/base/limits.h"
 #include "common/record/trust.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,6 +53,8 @@ struct request {
 
 /* A word of REQUEST_KINDS. */
 const char *request_word(enum request_kind kind);
+/* Is it for people only (RULES S12)? By the kind of the key, and where somebody is there. */
+bool request_wants_person(enum request_kind kind);
 /* Appends the value. What it was given is not checked: request_parse tells whether it can be read. */
 void request_encode(const struct request *request, struct buf *value);
 /* Strict JSON, closed schema, body of the kind. Checks no proof, and not that the run id of a start is

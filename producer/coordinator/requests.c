@@ -212,17 +212,11 @@ static bool by_person(const struct receipt *receipt)
     return receipt->signer == NULL || trust_principal_kind(receipt->signer) == PRINCIPAL_person;
 }
 
-/* Is only a person to ask this? */
-static bool wants_person(enum request_kind kind)
-{
-    return kind == REQUEST_touch || kind == REQUEST_reopen || kind == REQUEST_answer;
-}
-
 /* Is it the next one, asked by whom it is to be? */
 static baton_code check_asked(const struct run *run, const struct receipt *receipt,
                               const struct request *request)
 {
-    if (wants_person(request->kind) && !by_person(receipt)) {
+    if (request_wants_person(request->kind) && !by_person(receipt)) {
         return BATON_E_person_required;
     }
     return request->request_no == run->request_no + 1

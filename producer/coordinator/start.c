@@ -30,24 +30,11 @@ static baton_code check_topics(struct coordinator *c, struct baton_error *err)
                {TOPIC_outcomes, c->outcomes.s},
                {TOPIC_runs, c->runs.s},
                {TOPIC_dlq_requests, c->dlq.s}};
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-        struct log_topic wanted;
-        struct log_topic found;
-        char text[640];
-        baton_code rc = log_topic_describe(c->log, own[i].name, &found, err);
-        if (rc == BATON_E_topic_missing) {
-            return baton_fail(err, rc, "topic %s is not there; run: baton topics apply",
-                              own[i].name);
-        }
-        if (rc != BATON_OK) {
-            return rc;
-        }
-        topic_settings(own[i].kind, own[i].name, c->config->partitions, &wanted);
-        if (!topic_check(&wanted, &found, text, sizeof(text))) {
-            return baton_fail(err, BATON_E_topic_missing, "%s", text);
-        }
+    baton_code rc = BATON_OK;
+    for (size_t i = 0; rc == BATON_OK && i < sizeof(own) / sizeof(own[0]); i++) {
+        rc = topic_require(c->log, own[i].kind, own[i].name, c->config->partitions, err);
     }
-    return BATON_OK;
+    return rc;
 }
 
 static baton_code load_keys(struct coordinator *c, struct baton_error *err)
