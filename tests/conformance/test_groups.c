@@ -170,6 +170,40 @@ static void test_left_and_back(void **state)
     actor_end(f, &a, ACTOR_leave);
 }
 
+/* Who leaves while it is still joining leaves all the same: the others have everything again long
+ * before its session is over, which here is longer than the test may take. */
+static void test_left_while_joining(void **state)
+{
+    struct fixture *f = *state;
+    const int64_t session_ms = f->session_ms;
+    struct actor b = actor_start(f, "member", "b");
+    actor_await_mask(f, &b, ALL);
+    f->session_ms = 20000;
+    for (int polls = 0; polls < 48; polls = 2 * polls + 1) {
+        struct log_member_spec spec = fixture_spec(f, "a");
+        struct log_member *member = NULL;
+        struct log_event event;
+        OK(log_member_open(f->log, &spec, &member, &err));
+        for (int i = 0; i < polls; i++) {
+            OK(log_member_poll(member, &event, &err));
+            usleep(2000);
+        }
+        log_member_close(member, true, f->wait_ms);
+        const int64_t before_ns = mono_ns();
+        int64_t since_ns =
+            before_ns; /* with all of them for three heartbeats: nothing comes after */
+        while (mono_ns() - since_ns < 3 * f->heartbeat_ms * 1000000) {
+            if (atomic_load(&b.shared->mask) != ALL) {
+                since_ns = mono_ns();
+            }
+            assert_true(mono_ns() - before_ns < f->session_ms * 700000);
+            usleep(2000);
+        }
+    }
+    f->session_ms = session_ms;
+    actor_end(f, &b, ACTOR_leave);
+}
+
 /* Its place is kept for a session and no longer. */
 static void test_static_member_stays_away(void **state)
 {
@@ -423,15 +457,25 @@ static void test_descriptor_wakes(void **state)
 int run_groups(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_one_member_has_all),       TEST(test_missing_input),
-        TEST(test_session_out_of_bounds),    TEST(test_fetch_is_back_pressure),
-        TEST(test_descriptor_wakes),         TEST(test_revoked_then_assigned),
-        TEST(test_one_to_four_members),      TEST(test_A24_more_members_than_partitions),
-        TEST(test_static_restart),           TEST(test_left_and_back),
-        TEST(test_static_member_stays_away), TEST(test_kill_alone_and_restart),
-        TEST(test_kill_and_takeover),        TEST(test_stopped_for_a_session),
-        TEST(test_hung_for_a_session),       TEST(test_B04_twin),
-        TEST(test_group_from_outside),       TEST(test_fence_of_the_dead),
+        TEST(test_one_member_has_all),
+        TEST(test_missing_input),
+        TEST(test_session_out_of_bounds),
+        TEST(test_fetch_is_back_pressure),
+        TEST(test_descriptor_wakes),
+        TEST(test_revoked_then_assigned),
+        TEST(test_one_to_four_members),
+        TEST(test_A24_more_members_than_partitions),
+        TEST(test_static_restart),
+        TEST(test_left_and_back),
+        TEST(test_static_member_stays_away),
+        TEST(test_kill_alone_and_restart),
+        TEST(test_left_while_joining),
+        TEST(test_kill_and_takeover),
+        TEST(test_stopped_for_a_session),
+        TEST(test_hung_for_a_session),
+        TEST(test_B04_twin),
+        TEST(test_group_from_outside),
+        TEST(test_fence_of_the_dead),
     };
     return cmocka_run_group_tests_name("groups", tests, NULL, NULL);
 }

@@ -247,6 +247,13 @@ static void part(struct kafka_member *member, int64_t until)
             }
             rd_kafka_message_destroy(message);
         }
+        if (member->misplaced) {
+            member->misplaced = false;
+            (void)subscribe(member, member->spec.outputs, 1);
+        }
+    }
+    if (!member->parted) { /* librdkafka 2.0.2 never frees what it has not yet asked for */
+        rd_kafka_unsubscribe(member->consumer);
     }
 }
 

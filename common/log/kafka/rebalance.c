@@ -119,15 +119,26 @@ static rd_kafka_topic_partition_list_t *ours(const struct kafka_member *member,
     return found;
 }
 
+/* What a member that leaves is given is not taken. Inputs among it: the group had decided before it
+ * heard that we leave, counts on us, and must be asked anew. */
+static void part_assigned(struct kafka_member *member, rd_kafka_t *rk, bool inputs)
+{
+    rd_kafka_topic_partition_list_t *nothing = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_assign(rk, nothing); /* without a list librdkafka would go on waiting for one */
+    rd_kafka_topic_partition_list_destroy(nothing);
+    member->misplaced = inputs;
+    member->parted = !inputs;
+}
+
 static void assign(struct kafka_member *member, rd_kafka_t *rk,
                    const rd_kafka_topic_partition_list_t *partitions)
 {
+    rd_kafka_topic_partition_list_t *mine = ours(member, partitions);
     if (member->parting) {
-        rd_kafka_assign(rk, NULL);
-        member->parted = true;
+        part_assigned(member, rk, mine->cnt > 0);
+        rd_kafka_topic_partition_list_destroy(mine);
         return;
     }
-    rd_kafka_topic_partition_list_t *mine = ours(member, partitions);
     if (mine->cnt == 0 && partitions->cnt > 0) {
         /* A static member gets its last assignment: here what the process before parted with. */
         rd_kafka_assign(rk, mine); /* of nothing; without a list it would go on waiting for one */
