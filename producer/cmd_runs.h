@@ -1,6 +1,6 @@
 /*
  * The verbs `runs` and `handoff`. Listed by deploy/baton.c; cmd_runs.c shows, cmd_runs_watch.c
- * follows, cmd_runs_ask.c asks.
+ * follows, cmd_runs_start.c and cmd_runs_ask.c ask.
  */
 #ifndef BATON_PRODUCER_CMD_RUNS_H
 #define BATON_PRODUCER_CMD_RUNS_H
@@ -18,6 +18,13 @@ extern const struct baton_command cmd_runs_cancel;
 extern const struct baton_command cmd_runs_reopen;
 
 struct run;
+struct request;
+struct session;
+
+#define RUNS_ASK_TIMEOUT "10s"
+
+/* Sends a request and prints what came of it; the exit status. */
+int runs_ask(struct command *cmd, struct session *session, struct request *request);
 /* A run as one JSON object and a newline. */
 void run_print_json(const struct run *run, struct buf *out);
 /* The same on standard output as the command wants it: JSON, or for people. */

@@ -1,6 +1,6 @@
 /*
- * What is asked of runs: `baton runs start | touch | cancel | reopen`, `baton handoff`.
- * In: deploy/baton.c
+ * What is asked of runs that are there: `baton runs touch | cancel | reopen`, `baton handoff`.
+ * In: deploy/baton.c, producer/cmd_runs_start.c
  * Out: producer/ask.c
  */
 #include "producer/cmd_runs.h"
@@ -8,7 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/jsonw.h"
 #include "common/base/text.h"
-#include "common/record/payload.h"
+#include "common/record/json.h"
 #include "producer/ask.h"
 #include "producer/input.h"
 #include "producer/run_log.h"
@@ -18,9 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define ASK_TIMEOUT "10s"
-#define FOLLOW_MS (7 * 24 * 3600 * INT64_C(1000))
 
 /* ---- what came of it ---- */
 
@@ -72,8 +69,7 @@ static void refusal(const struct asked *asked, struct baton_error *err)
     json_free(doc);
 }
 
-/* Sends and prints; the exit status. */
-static int ask(struct command *cmd, struct session *session, struct request *request)
+int runs_ask(struct command *cmd, struct session *session, struct request *request)
 {
     struct asked asked = {.code = BATON_OK};
     struct baton_error err = {BATON_OK, ""};
@@ -102,140 +98,6 @@ static int ask(struct command *cmd, struct session *session, struct request *req
     return status;
 }
 
-/* ---- start ---- */
-
-static baton_code read_inputs(struct command *cmd, struct request *request, struct buf *data,
-                              struct buf *payload, struct baton_error *err)
-{
-    size_t n_data = 0;
-    const char *const *list = command_list(cmd, "data", &n_data);
-    const char *file = command_text(cmd, "payload");
-    struct buf bytes = BUF_INIT;
-    baton_code rc = input_time(cmd, "deadline", &request->deadline, err);
-    if (rc == BATON_OK) {
-        rc = input_data(list, n_data, data, err);
-    }
-    if (rc == BATON_OK && file != NULL && (rc = input_read(file, &bytes, err)) == BATON_OK) {
-        struct jsonw w = jsonw_to(payload);
-        payload_write(&w, NULL, bytes.data != NULL ? bytes.data : "", bytes.len);
-    }
-    if (rc == BATON_OK && (!buf_ok(data) || !buf_ok(payload) || !buf_ok(&bytes))) {
-        rc = baton_fail(err, BATON_E_no_memory, "no memory for the request");
-    }
-    buf_done(&bytes);
-    return rc;
-}
-
-static baton_code check_start(const struct command *cmd, struct request *request,
-                              struct baton_error *err)
-{
-    const char *workflow = command_text(cmd, "workflow");
-    const char *task = command_text(cmd, "task");
-    const char *key = command_text(cmd, "key");
-    if (!plain_id_valid(workflow, strlen(workflow))) {
-        return baton_fail(err, BATON_E_invalid_request,
-                          "'%s' is no workflow's name; `baton workflow list` names them",
-                          text_quote_of(workflow).s);
-    }
-    if (!task_id_valid(task, strlen(task))) {
-        return baton_fail(err, BATON_E_invalid_request,
-                          "'%s' is no task id: 1 to %d of [A-Za-z0-9._/#:-]", text_quote_of(task).s,
-                          ID_MAX);
-    }
-    if (key != NULL && !idempotency_key_valid(key, strlen(key))) {
-        return baton_fail(err, BATON_E_invalid_request,
-                          "'%s' is no idempotency key: 1 to %d of [A-Za-z0-9._/#:-]",
-                          text_quote_of(key).s, KEY_MAX);
-    }
-    request->workflow = plain_id_of(workflow);
-    request->task_id = task_id_of(task);
-    request->task_rev = (int32_t)command_int(cmd, "rev");
-    if (key != NULL) {
-        snprintf(request->key, sizeof(request->key), "%s", key);
-    } else {
-        random_hex(request->key, 32);
-    }
-    return BATON_OK;
-}
-
-static int run_start(struct command *cmd)
-{
-    struct session session = {.log = NULL};
-    struct request request = {.kind = REQUEST_start};
-    struct buf data = BUF_INIT;
-    struct buf payload = BUF_INIT;
-    struct baton_error err = {BATON_OK, ""};
-    int status = 0;
-    baton_code rc = check_start(cmd, &request, &err);
-    if (rc != BATON_OK) {
-        return command_fail(cmd, rc, &err);
-    }
-    if ((rc = read_inputs(cmd, &request, &data, &payload, &err)) == BATON_OK) {
-        rc = session_open_signing(cmd, &session, &err);
-        if (rc == BATON_OK) {
-            request.run_id =
-                request_run_id(session.identity.fleet, session.identity.name, request.key);
-            request.summary = (char *)command_text(cmd, "summary");
-            request.data = data.data;
-            request.data_len = data.len;
-            request.payload = payload.data;
-            request.payload_len = payload.len;
-            status = ask(cmd, &session, &request);
-        }
-        session_done(&session);
-    }
-    buf_done(&data);
-    buf_done(&payload);
-    if (rc == BATON_OK && status == 0 && command_flag(cmd, "wait")) {
-        const int64_t timeout_ms =
-            command_given(cmd, "timeout") ? command_int(cmd, "timeout") : FOLLOW_MS;
-        return runs_wait_for(cmd, request.run_id.s, !cmd->json, timeout_ms);
-    }
-    return rc == BATON_OK ? status : command_fail(cmd, rc, &err);
-}
-
-/* clang-format off */
-static const struct command_option start_options[] = {
-    {.name = "workflow", .argument = "NAME", .kind = OPTION_text, .required = true,
-     .help = "The workflow, as the coordinators' host knows it (`baton workflow list`)."},
-    {.name = "task", .letter = 't', .argument = "ID", .kind = OPTION_text, .required = true,
-     .help = "What is worked on: 1 to 64 of [A-Za-z0-9._/#:-]."},
-    {.name = "rev", .argument = "N", .kind = OPTION_int, .fallback = "0", .min = 0, .max = INT32_MAX,
-     .help = "Revision of the task."},
-    {.name = "summary", .argument = "TEXT", .kind = OPTION_text, .required = true,
-     .help = "What is to be done, at most 4096 bytes: the first turn's summary, and told to all."},
-    {.name = "payload", .letter = 'p', .argument = "FILE", .kind = OPTION_text,
-     .help = "What is to be worked on, for every turn; - reads standard input."},
-    {.name = "data", .letter = 'd', .argument = "KEY=VALUE", .kind = OPTION_multi,
-     .help = "A fact for the first turn, as a text."},
-    {.name = "deadline", .argument = "TIME", .kind = OPTION_text,
-     .help = "The run expires then: 2026-11-29T14:20:43Z. The workflow's `deadline` unless given."},
-    {.name = "key", .letter = 'k', .argument = "KEY", .kind = OPTION_text,
-     .help = "Idempotency key: starting again with the same key is the same run. Random and printed unless given."},
-    {.name = "wait", .letter = 'w', .kind = OPTION_flag,
-     .help = "Follows the run until it has ended or waits for a person; exit statuses as `runs wait`."},
-    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = ASK_TIMEOUT,
-     .help = "How long a coordinator's answer is waited for; without one the request stays in the log. With --wait: how long "
-             "the run is followed."},
-};
-/* clang-format on */
-
-const struct baton_command cmd_runs_start = {
-    .name = "start",
-    .summary = "start a run of a workflow over a task",
-    .usage =
-        "--workflow NAME --task ID --summary TEXT [--payload FILE] [--data KEY=VALUE] [--wait]",
-    .description =
-        "Asks the coordinators to begin a run, and prints its id. Its first turn goes to the "
-        "workflow's `start`. Refused from inside an attempt (BATON_ATTEMPT): no agent starts a run "
-        "of its own.",
-    .options = start_options,
-    .n_options = COUNT_OF(start_options),
-    .examples = "baton runs start --workflow paired-review --task t-41 --summary 'Mend the parser' "
-                "--payload task.md\n",
-    .run = run_start,
-};
-
 /* ---- of a run that is there ---- */
 
 static int ask_of_run(struct command *cmd, struct request *request, const char *word)
@@ -251,7 +113,7 @@ static int ask_of_run(struct command *cmd, struct request *request, const char *
     if (rc == BATON_OK) {
         request->run_id = run->id;
         request->request_no = run->request_no + 1;
-        status = ask(cmd, &session, request);
+        status = runs_ask(cmd, &session, request);
     }
     run_free(run);
     session_done(&session);
@@ -283,12 +145,12 @@ static int run_reopen_verb(struct command *cmd)
 /* clang-format off */
 static const struct command_option reason_options[] = {
     {.name = "reason", .argument = "TEXT", .kind = OPTION_text, .help = "Why, for people."},
-    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = ASK_TIMEOUT,
+    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = RUNS_ASK_TIMEOUT,
      .help = "How long a coordinator's answer is waited for."},
 };
 static const struct command_option must_reason_options[] = {
     {.name = "reason", .argument = "TEXT", .kind = OPTION_text, .required = true, .help = "Why, for people."},
-    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = ASK_TIMEOUT,
+    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = RUNS_ASK_TIMEOUT,
      .help = "How long a coordinator's answer is waited for."},
 };
 /* clang-format on */
@@ -376,7 +238,7 @@ static const struct command_option handoff_options[] = {
     {.name = "summary", .argument = "TEXT", .kind = OPTION_text, .required = true, .help = "What is to be done."},
     {.name = "data", .letter = 'd', .argument = "KEY=VALUE", .kind = OPTION_multi,
      .help = "A fact that the transition's hook declares."},
-    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = ASK_TIMEOUT,
+    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = RUNS_ASK_TIMEOUT,
      .help = "How long a coordinator's answer is waited for."},
 };
 /* clang-format on */

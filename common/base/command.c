@@ -211,6 +211,11 @@ baton_code command_config(struct command *cmd, struct config **ret_config, struc
     return rc;
 }
 
+struct buf *command_findings(struct command *cmd)
+{
+    return &cmd->state->findings;
+}
+
 /* ---- the program ---- */
 
 /* A closed descriptor 0..2 would be given to the next file that is opened, and log lines would go

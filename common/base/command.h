@@ -109,6 +109,10 @@ int command_usage(struct command *cmd, const char *format, ...) BATON_PRINTF(2, 
  * command_fail prints them. Caller frees *ret_config. */
 baton_code command_config(struct command *cmd, struct config **ret_config, struct baton_error *err);
 
+/* Where the findings of another file that was read go: command_fail prints them as it does those of the
+ * configuration, instead of its error. The frame's. */
+struct buf *command_findings(struct command *cmd);
+
 /*
  * Writes the buffer to standard output and empties it; a broken one ends as no_memory. False: nobody
  * reads any more, or the disk is full; stop producing and return: the frame says so where it matters

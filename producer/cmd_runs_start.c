@@ -1,0 +1,210 @@
+/*
+ * `baton runs start`: a run of a workflow over a task, which is told by options or in a file.
+ * In: deploy/baton.c
+ * Out: producer/task_file.c, producer/cmd_runs_ask.c
+ */
+#include "producer/cmd_runs.h"
+
+#include "common/base/check.h"
+#include "common/base/jsonw.h"
+#include "common/base/limits.h"
+#include "common/base/text.h"
+#include "common/record/payload.h"
+#include "common/record/request.h"
+#include "producer/input.h"
+#include "producer/session.h"
+#include "producer/task_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FOLLOW_MS (7 * 24 * 3600 * INT64_C(1000))
+
+/* ---- what is to be done ---- */
+
+/* The task's file, and over it what options say. */
+static baton_code read_task(struct command *cmd, struct task_file *task, struct baton_error *err)
+{
+    const char *word = command_text(cmd, "task");
+    const char *id = command_text(cmd, "task-id");
+    const bool file = word != NULL && task_file_named(word);
+    if (file) {
+        baton_code rc = task_file_read(word, task, command_findings(cmd), err);
+        if (rc != BATON_OK) {
+            return rc;
+        }
+    } else if (word != NULL && id != NULL) {
+        return baton_fail(err, BATON_E_usage, "--task '%s' is an id, and --task-id gives another",
+                          text_quote_of(word).s);
+    }
+    id = file || id != NULL ? id : word;
+    if (id == NULL && !file) {
+        return baton_fail(err, BATON_E_usage, "--task is missing: a task's id, or its file");
+    }
+    if (id != NULL && !task_id_valid(id, strlen(id))) {
+        return baton_fail(err, BATON_E_invalid_request,
+                          "'%s' is no task id: 1 to %d of [A-Za-z0-9._/#:-]", text_quote_of(id).s,
+                          ID_MAX);
+    }
+    task->id = id != NULL ? task_id_of(id) : task->id;
+    task->rev = command_given(cmd, "rev") || !file ? (int32_t)command_int(cmd, "rev") : task->rev;
+    return BATON_OK;
+}
+
+static baton_code read_data(struct command *cmd, struct task_file *task, struct baton_error *err)
+{
+    size_t n = 0;
+    const char *const *list = command_list(cmd, "data", &n);
+    if (n == 0 && task->data.len > 0) {
+        return BATON_OK;
+    }
+    buf_clear(&task->data);
+    return input_data(list, n, &task->data, err);
+}
+
+static baton_code read_payload(struct command *cmd, struct task_file *task, struct baton_error *err)
+{
+    const char *path = command_text(cmd, "payload");
+    struct buf bytes = BUF_INIT;
+    if (path == NULL) {
+        return BATON_OK;
+    }
+    baton_code rc = input_read(path, &bytes, err);
+    if (rc == BATON_OK) {
+        buf_clear(&task->payload);
+        struct jsonw w = jsonw_to(&task->payload);
+        payload_write(&w, NULL, bytes.data != NULL ? bytes.data : "", bytes.len);
+    }
+    buf_done(&bytes);
+    return rc;
+}
+
+static baton_code read_names(struct command *cmd, struct request *request, struct baton_error *err)
+{
+    const char *workflow = command_text(cmd, "workflow");
+    const char *key = command_text(cmd, "key");
+    if (!plain_id_valid(workflow, strlen(workflow))) {
+        return baton_fail(err, BATON_E_invalid_request,
+                          "'%s' is no workflow's name; `baton workflow list` names them",
+                          text_quote_of(workflow).s);
+    }
+    if (key != NULL && !idempotency_key_valid(key, strlen(key))) {
+        return baton_fail(err, BATON_E_invalid_request,
+                          "'%s' is no idempotency key: 1 to %d of [A-Za-z0-9._/#:-]",
+                          text_quote_of(key).s, KEY_MAX);
+    }
+    request->workflow = plain_id_of(workflow);
+    if (key != NULL) {
+        snprintf(request->key, sizeof(request->key), "%s", key);
+    } else {
+        random_hex(request->key, 32);
+    }
+    return input_time(cmd, "deadline", &request->deadline, err);
+}
+
+static baton_code read_all(struct command *cmd, struct request *request, struct task_file *task,
+                           struct baton_error *err)
+{
+    baton_code rc = read_names(cmd, request, err);
+    if (rc != BATON_OK || (rc = read_task(cmd, task, err)) != BATON_OK ||
+        (rc = read_data(cmd, task, err)) != BATON_OK ||
+        (rc = read_payload(cmd, task, err)) != BATON_OK) {
+        return rc;
+    }
+    const char *summary = command_text(cmd, "summary");
+    summary = summary != NULL ? summary : task->summary;
+    if (summary == NULL) {
+        return baton_fail(err, BATON_E_usage,
+                          "--summary is missing: what is to be done, in a line or two");
+    }
+    if (!buf_ok(&task->data) || !buf_ok(&task->payload)) {
+        return baton_fail(err, BATON_E_no_memory, "no memory for the request");
+    }
+    request->task_id = task->id;
+    request->task_rev = task->rev;
+    request->summary = (char *)summary;
+    request->data = task->data.data;
+    request->data_len = task->data.len;
+    request->payload = task->payload.data;
+    request->payload_len = task->payload.len;
+    return BATON_OK;
+}
+
+/* ---- the verb ---- */
+
+static int run_start(struct command *cmd)
+{
+    struct session session = {.log = NULL};
+    struct request request = {.kind = REQUEST_start};
+    struct task_file task = {.rev = 0};
+    struct baton_error err = {BATON_OK, ""};
+    int status = 0;
+    baton_code rc = read_all(cmd, &request, &task, &err);
+    if (rc == BATON_OK && (rc = session_open_signing(cmd, &session, &err)) == BATON_OK) {
+        request.run_id = request_run_id(session.identity.fleet, session.identity.name, request.key);
+        status = runs_ask(cmd, &session, &request);
+    }
+    session_done(&session);
+    task_file_done(&task);
+    if (rc == BATON_E_usage) {
+        return command_usage(cmd, "%s", err.text);
+    }
+    if (rc == BATON_OK && status == 0 && command_flag(cmd, "wait")) {
+        const int64_t timeout_ms =
+            command_given(cmd, "timeout") ? command_int(cmd, "timeout") : FOLLOW_MS;
+        return runs_wait_for(cmd, request.run_id.s, !cmd->json, timeout_ms);
+    }
+    return rc == BATON_OK ? status : command_fail(cmd, rc, &err);
+}
+
+/* clang-format off */
+static const struct command_option start_options[] = {
+    {.name = "workflow", .argument = "NAME", .kind = OPTION_text, .required = true,
+     .help = "The workflow, as the coordinators' host knows it (`baton workflow list`)."},
+    {.name = "task", .letter = 't', .argument = "ID|FILE", .kind = OPTION_text,
+     .help = "What is worked on: an id, 1 to 64 of [A-Za-z0-9._/#:-], or a file that says it (below). A file is what begins with / ./ "
+             "or ../ or ends with .md, .txt, .yaml, .yml or .json."},
+    {.name = "task-id", .argument = "ID", .kind = OPTION_text,
+     .help = "The task's id, where the file's is not wanted, or where an id looks like a file."},
+    {.name = "rev", .argument = "N", .kind = OPTION_int, .fallback = "0", .min = 0, .max = INT32_MAX,
+     .help = "Revision of the task."},
+    {.name = "summary", .argument = "TEXT", .kind = OPTION_text,
+     .help = "What is to be done, at most 4096 bytes: the first turn's summary, and told to all. A file may say it."},
+    {.name = "payload", .letter = 'p', .argument = "FILE", .kind = OPTION_text,
+     .help = "What is to be worked on, for every turn; - reads standard input."},
+    {.name = "data", .letter = 'd', .argument = "KEY=VALUE", .kind = OPTION_multi,
+     .help = "A fact for the first turn, as a text."},
+    {.name = "deadline", .argument = "TIME", .kind = OPTION_text,
+     .help = "The run expires then: 2026-11-29T14:20:43Z. The workflow's `deadline` unless given."},
+    {.name = "key", .letter = 'k', .argument = "KEY", .kind = OPTION_text,
+     .help = "Idempotency key: starting again with the same key is the same run. Random and printed unless given."},
+    {.name = "wait", .letter = 'w', .kind = OPTION_flag,
+     .help = "Follows the run until it has ended or waits for a person; exit statuses as `runs wait`."},
+    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = RUNS_ASK_TIMEOUT,
+     .help = "How long a coordinator's answer is waited for; without one the request stays in the log. With --wait: how long "
+             "the run is followed."},
+};
+/* clang-format on */
+
+const struct baton_command cmd_runs_start = {
+    .name = "start",
+    .summary = "start a run of a workflow over a task",
+    .usage = "--workflow NAME --task FILE [--wait]\n"
+             "--workflow NAME --task ID --summary TEXT [--payload FILE] [--data KEY=VALUE] "
+             "[--wait]",
+    .description =
+        "Asks the coordinators to begin a run, and prints its id. Its first turn goes to the "
+        "workflow's `start`. Refused from inside an attempt (BATON_ATTEMPT): no agent starts a run "
+        "of its own.\n\n"
+        "A task in a file: of .md and .txt the first line is the summary, and the whole file the "
+        "payload. Of .yaml, .yml and .json the keys are `id`, `rev`, `summary`, `data` (a section "
+        "of texts), and for the payload either `text` or `payload`, a file beside this one. "
+        "Without an id the file's name gives it: fix-parser.md is the task fix-parser. What an "
+        "option says counts instead of what the file says.",
+    .options = start_options,
+    .n_options = COUNT_OF(start_options),
+    .examples = "baton runs start --workflow paired-review --task fix-parser.md --wait\n"
+                "baton runs start --workflow paired-review --task t-41 --summary 'Mend the parser' "
+                "--payload task.md\n",
+    .run = run_start,
+};
