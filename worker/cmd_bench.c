@@ -2,10 +2,11 @@
  * baton bench: measures a worker on this host, in a folder of its own that is removed afterwards.
  * In: deploy/baton.c  Out: worker/bench/bare.c, worker/bench/drain.c, worker/bench/latency.c,
  * worker/bench/idle.c, worker/bench/floor.c, worker/bench/restart.c, worker/bench/crash.c,
- * worker/bench/restore.c, worker/bench/print.c
+ * worker/bench/restore.c, worker/bench/runs.c, worker/bench/print.c
  */
 #include "common/base/check.h"
 #include "common/base/command.h"
+#include "common/base/diag.h"
 #include "common/base/jsonw.h"
 #include "worker/bench/bench.h"
 
@@ -69,6 +70,31 @@ static baton_code measure(struct command *cmd, struct where *where, const char *
              : strcmp(what, "restore") == 0
                  ? bench_restore(&set, command_int(cmd, "turns"), &figures->restore, err)
                  : bench_idle(&set, seconds, &figures->idle, err);
+    }
+    if (command_flag(cmd, "keep") && set.dir[0] != '\0') {
+        command_note(cmd, "kept: %s", set.dir);
+    }
+    bench_set_down(&set, command_flag(cmd, "keep"));
+    return rc;
+}
+
+/* Runs, of the local log and of Kafka, with proofs and without. */
+static baton_code measure_runs(struct command *cmd, struct where *where,
+                               struct bench_figures *figures, struct baton_error *err)
+{
+    const struct bench_runs_plan plan = {.runs = command_int(cmd, "runs"),
+                                         .open = command_int(cmd, "open"),
+                                         .turns = command_int(cmd, "turns"),
+                                         .rate = command_int(cmd, "rate"),
+                                         .seconds = command_int(cmd, "seconds")};
+    struct bench_set set = next_set(where, BENCH_callback, figures->proof, bench_runs_room(&plan));
+    set.of_runs = true;
+    command_note(cmd, "proof %s: %lld runs in the run log", figures->proof ? "required" : "off",
+                 (long long)plan.runs);
+    diag_open_stderr(DIAG_error, DIAG_FORM_auto); /* filling moves runs, which has log lines */
+    baton_code rc = bench_set_up(&set, where->dir, (int)parallel_of(cmd), err);
+    if (rc == BATON_OK) {
+        rc = bench_runs(&set, &plan, &figures->runs, err);
     }
     if (command_flag(cmd, "keep") && set.dir[0] != '\0') {
         command_note(cmd, "kept: %s", set.dir);
@@ -285,8 +311,9 @@ static int run(struct command *cmd)
     const char *word = cmd->n_args == 1 ? cmd->args[0] : "";
     const bool crash = strcmp(word, "crash") == 0;
     const bool restore = strcmp(word, "restore") == 0;
+    const bool runs = strcmp(word, "runs") == 0;
 
-    if (cmd->n_args > 0 && !crash && !restore) {
+    if (cmd->n_args > 0 && !crash && !restore && !runs) {
         return bench_be(cmd->args, cmd->n_args);
     }
     if (!one_of(kinds, "callback", "child") || !one_of(proofs, "required", "off")) {
@@ -304,26 +331,29 @@ static int run(struct command *cmd)
         bench_print_restore(cmd, &list[0]);
         return 0;
     }
-    rc = crash ? BATON_OK : measure_ground(cmd, &where, &ground, &err);
+    rc = crash || runs ? BATON_OK : measure_ground(cmd, &where, &ground, &err);
     if (rc != BATON_OK) {
         return command_fail(cmd, rc, &err);
     }
     for (int kind = 0; kind < BENCH_KIND_COUNT; kind++) {
         for (int proof = 1; proof >= 0; proof--) {
             if (!wanted(kinds, bench_kind_word((enum bench_kind)kind)) ||
-                !wanted(proofs, proof ? "required" : "off")) {
+                !wanted(proofs, proof ? "required" : "off") || (runs && kind != BENCH_callback)) {
                 continue;
             }
             struct bench_figures *at = &list[count++];
             *at = (struct bench_figures){.kind = (enum bench_kind)kind, .proof = proof != 0};
-            rc = crash ? measure(cmd, &where, "crash", BENCH_CRASH_TURNS, at, &err)
-                       : measure_all(cmd, &where, at, &err);
+            rc = crash  ? measure(cmd, &where, "crash", BENCH_CRASH_TURNS, at, &err)
+                 : runs ? measure_runs(cmd, &where, at, &err)
+                        : measure_all(cmd, &where, at, &err);
             if (rc != BATON_OK) {
                 return command_fail(cmd, rc, &err);
             }
         }
     }
-    if (crash) {
+    if (runs) {
+        bench_print_runs(cmd, list, count);
+    } else if (crash) {
         bench_print_crashes(cmd, list, count);
     } else if (cmd->json) {
         print_json(cmd, list, count, &ground);
@@ -350,6 +380,20 @@ static const struct command_option options[] = {
      .min = 1,
      .max = BENCH_TURNS_MAX,
      .help = "The backlog that is drained, or what the turn log holds (restore)."},
+    {.name = "runs",
+     .argument = "N",
+     .kind = OPTION_int,
+     .fallback = "1000",
+     .min = 0,
+     .max = BENCH_TURNS_MAX,
+     .help = "What the run log holds before runs are measured (runs)."},
+    {.name = "open",
+     .argument = "N",
+     .kind = OPTION_int,
+     .fallback = "100",
+     .min = 0,
+     .max = BENCH_TURNS_MAX,
+     .help = "How many of them wait for a person; the others have ended (runs)."},
     {.name = "rate",
      .argument = "N",
      .kind = OPTION_int,
@@ -399,40 +443,49 @@ static const struct command_option options[] = {
 const struct baton_command cmd_bench = {
     .name = "bench",
     .summary = "measure a worker on this host",
-    .usage = "[crash|restore] [--log WORD --brokers LIST] [--turns N] [--kind KIND] [--proof WORD] "
-             "[--json]",
-    .description = "Makes a log with a service of its own (on Kafka: topics of their own names), "
-                   "and runs turns that do nothing "
-                   "through a worker in a process of "
-                   "its own. TURNS/S: from the moment the worker is ready until the log holds "
-                   "every outcome of the backlog. P50, "
-                   "P99: from the moment at which a publish is due to the start of its executor. "
-                   "FIRST: from the start of the "
-                   "worker's process to its first turn. RESTART: from kill -9 of a worker that is "
-                   "started again under its id to its next turn; NOTICED: whether another worker "
-                   "of the service got new partitions meanwhile (on the local log a death is an "
-                   "event, and it does). CPU and memory are the worker's, with its "
-                   "executors.\n\n"
-                   "baton bench crash: from kill -9 of a worker with ten running turns until their "
-                   "next attempts have started. KILLED elsewhere: another worker takes over; same "
-                   "id: it is started again at once; committing: while it commits all the time, on "
-                   "Kafka with a transaction open, and another one takes over. baton bench "
-                   "restore: from the start of "
-                   "a worker to its first turn with --turns ended turns in the turn log, its store "
-                   "being EMPTY, and KEPT from before.\n\n"
-                   "Everything is durable, as in use; the figures depend on the disk, or on the "
-                   "brokers. "
-                   "Nothing that is configured is "
-                   "read or touched.",
+    .usage =
+        "[crash|restore|runs] [--log WORD --brokers LIST] [--turns N] [--kind KIND] [--proof WORD] "
+        "[--json]",
+    .description =
+        "Makes a log with a service of its own (on Kafka: topics of their own names), "
+        "and runs turns that do nothing "
+        "through a worker in a process of "
+        "its own. TURNS/S: from the moment the worker is ready until the log holds "
+        "every outcome of the backlog. P50, "
+        "P99: from the moment at which a publish is due to the start of its executor. "
+        "FIRST: from the start of the "
+        "worker's process to its first turn. RESTART: from kill -9 of a worker that is "
+        "started again under its id to its next turn; NOTICED: whether another worker "
+        "of the service got new partitions meanwhile (on the local log a death is an "
+        "event, and it does). CPU and memory are the worker's, with its "
+        "executors.\n\n"
+        "baton bench crash: from kill -9 of a worker with ten running turns until their "
+        "next attempts have started. KILLED elsewhere: another worker takes over; same "
+        "id: it is started again at once; committing: while it commits all the time, on "
+        "Kafka with a transaction open, and another one takes over. baton bench "
+        "restore: from the start of "
+        "a worker to its first turn with --turns ended turns in the turn log, its store "
+        "being EMPTY, and KEPT from before. baton bench runs: paired reviews of eight turns "
+        "through a coordinator, with --runs runs in the run log. START: from the start of "
+        "the coordinator until it has begun runs in all partitions; RSS: its memory then. "
+        "HANDOFFS/S: next turns that have started, --turns turns at once. P50, P99: from "
+        "the end of a turn to the start of the next one's executor, at --rate turns a "
+        "second. CPU and PEAK are the coordinator's.\n\n"
+        "Everything is durable, as in use; the figures depend on the disk, or on the "
+        "brokers. "
+        "Nothing that is configured is "
+        "read or touched.",
     .options = options,
     .n_options = COUNT_OF(options),
-    .args_max = 4, /* do-work, do-turns: the processes that it starts itself */
+    .args_max = 4, /* do-work, do-runs, do-turns: the processes that it starts itself */
     .examples =
         "# everything, about two minutes\nbaton bench\n"
         "# on a cluster\nbaton bench --log kafka --brokers 127.0.0.1:9092 --kind callback\n"
         "# how long a death holds up ten running turns\nbaton bench crash --kind child --proof "
         "required\n"
         "# what a new host needs for a million turns\nbaton bench restore --turns 1000000\n"
+        "# how a coordinator gets on with a hundred thousand runs\nbaton bench runs --runs 100000 "
+        "--proof required\n"
         "# one figure for a script\nbaton bench --kind callback --proof off --rate 0 --json\n",
     .run = run,
 };

@@ -35,20 +35,24 @@
 #define BENCH_PLACES 1000        /* so many numbers are tried until a turn falls where it should */
 #define BENCH_RUNNING 10         /* turns that run when their worker is killed */
 #define BENCH_CRASH_TURNS 500000 /* room in the page */
+#define BENCH_WARM_RUNS 20       /* as BENCH_WARM_TURNS */
+#define BENCH_RUN_CHANGES 3      /* that a reviewer asks for before it approves */
+#define BENCH_RUN_TURNS (2 * (BENCH_RUN_CHANGES + 1))
 
 enum bench_kind { BENCH_callback, BENCH_child, BENCH_KIND_COUNT };
 const char *bench_kind_word(enum bench_kind kind);
 
 /* Mapped by the publisher and by whoever starts turns. Nanoseconds of mono_ns. */
 struct bench_page {
-    _Atomic int64_t ready_ns; /* the worker has joined its group */
-    _Atomic int64_t first_ns; /* the first executor started */
-    _Atomic int64_t started;  /* turns */
-    _Atomic int64_t commits;  /* of the log, when the worker has ended */
-    _Atomic int64_t held;     /* first attempts of turns with lower numbers do not end */
-    _Atomic int64_t again;    /* starts of their next attempts */
-    _Atomic int64_t threads;  /* for a callback; 0: one */
-    _Atomic int64_t start_ns[];
+    _Atomic int64_t ready_ns;   /* the worker has joined its group */
+    _Atomic int64_t first_ns;   /* the first executor started */
+    _Atomic int64_t started;    /* turns */
+    _Atomic int64_t commits;    /* of the log, when the worker has ended */
+    _Atomic int64_t held;       /* first attempts of turns with lower numbers do not end */
+    _Atomic int64_t again;      /* starts of their next attempts; runs: of their first turns */
+    _Atomic int64_t threads;    /* for a callback; 0: one */
+    int64_t runs;               /* there is room for; 0: turns are of none */
+    _Atomic int64_t start_ns[]; /* runs: start and end of each turn of a run, run after run */
 };
 
 /* ---- setup.c: a folder with everything in it ---- */
@@ -59,6 +63,7 @@ struct bench_set {
     const char *brokers; /* host:port[,host:port]; NULL: the local log */
     const char *prefix;  /* of the topics: one that nobody else has */
     int64_t turns;       /* room in the page */
+    bool of_runs;        /* the service has every role */
     char dir[512];
     struct config *config;
     struct bench_page *page;
@@ -94,6 +99,9 @@ struct bench_use {
 };
 baton_code bench_worker_start(const struct bench_set *set, const char *id,
                               struct bench_worker *ret_worker, struct baton_error *err);
+/* A coordinator in the same way. */
+baton_code bench_coordinator_start(const struct bench_set *set, const char *id,
+                                   struct bench_worker *ret_coordinator, struct baton_error *err);
 /* Of a running worker: itself, without children. */
 struct bench_use bench_worker_use(const struct bench_worker *worker);
 /* False: it has ended. */
@@ -108,11 +116,12 @@ void bench_worker_kill(struct bench_worker *worker);
 baton_code bench_wait(const struct bench_worker *worker, const _Atomic int64_t *value,
                       int64_t at_least, struct baton_error *err);
 
-/* The processes that bench starts (`do-work DIR KIND ID`, `do-turns DIR`). Returns the exit status. */
+/* The processes that bench starts (`do-work DIR KIND ID`, `do-runs DIR ID`, `do-turns DIR`). Returns the
+ * exit status. */
 int bench_be(const char *const *args, size_t n_args);
 
-/* ---- what is measured (bare.c, floor.c, drain.c, latency.c, idle.c, restart.c, crash.c, restore.c)
- * ---- */
+/* ---- what is measured (bare.c, floor.c, drain.c, latency.c, idle.c, restart.c, crash.c, restore.c,
+ * runs.c) ---- */
 
 /* The SQLite work of turns alone. */
 baton_code bench_bare(const struct bench_set *set, int64_t turns, double *ret_turns_s,
@@ -192,7 +201,33 @@ struct bench_restore {
 baton_code bench_restore(const struct bench_set *set, int64_t turns, struct bench_restore *ret,
                          struct baton_error *err);
 
-/* ---- print.c: what `baton bench crash` and `baton bench restore` say ---- */
+struct bench_runs_plan {
+    int64_t runs; /* in the run log before anything is measured */
+    int64_t open; /* of them: they wait for a person */
+    int64_t turns;
+    int64_t rate; /* turns a second while waits are measured; 0: they are not */
+    int64_t seconds;
+};
+struct bench_runs {
+    double fill_s; /* it took to write the runs */
+    double
+        start_s; /* from the start of the coordinator until it has begun runs in all partitions */
+    int64_t rss_kib; /* then */
+    int64_t peak_kib;
+    double handoffs_s; /* next turns that were sent, and have started */
+    double cpu_s_1000; /* of the coordinator, for 1,000 of them */
+    double p50_ms;     /* from the end of a turn to the start of the next one's executor */
+    double p99_ms;
+    double worst_ms;
+};
+/* The set has room for bench_runs_room. */
+baton_code bench_runs(const struct bench_set *set, const struct bench_runs_plan *plan,
+                      struct bench_runs *ret, struct baton_error *err);
+int64_t bench_runs_room(const struct bench_runs_plan *plan);
+/* A turn of a run is executed: what its executor says. number: of the run. */
+const char *bench_do_run_turn(struct bench_page *page, const char *number, const char *role);
+
+/* ---- print.c: what `baton bench crash`, `restore` and `runs` say ---- */
 
 /* What is measured for one kind of executor. */
 struct bench_figures {
@@ -204,13 +239,18 @@ struct bench_figures {
     struct bench_restart restart;
     struct bench_crash crash[CRASH_CASE_COUNT];
     struct bench_restore restore;
+    struct bench_runs runs;
 };
 struct command; /* common/base/command.h */
 void bench_print_crashes(struct command *cmd, const struct bench_figures *list, size_t count);
 void bench_print_restore(struct command *cmd, const struct bench_figures *figures);
+void bench_print_runs(struct command *cmd, const struct bench_figures *list, size_t count);
 
 /* Of turns that nobody has signed: each number another. */
 struct turn_id bench_turn_id(int64_t number);
+
+/* Sleeps until that moment of mono_ns. */
+void bench_sleep_until(int64_t at_ns);
 
 /* Sorts, and gives the value below which share of them lie. count > 0. */
 int64_t bench_quantile(int64_t *values, size_t count, double share);

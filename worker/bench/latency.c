@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-static void sleep_until(int64_t at_ns)
+void bench_sleep_until(int64_t at_ns)
 {
     int64_t left_ns;
     while ((left_ns = at_ns - mono_ns()) > 0) {
@@ -43,7 +43,7 @@ static baton_code publish_all(struct publisher *publisher, int64_t turns, int64_
             .payload_len = sizeof(payload),
         };
         planned[i] = begin_ns + i * interval_ns;
-        sleep_until(planned[i]);
+        bench_sleep_until(planned[i]);
         rc = publisher_publish(publisher, &request, &published, err);
         published_done(&published);
     }

@@ -1,5 +1,5 @@
 /*
- * What `baton bench crash` and `baton bench restore` print: a table, or one JSON object.
+ * What `baton bench crash`, `restore` and `runs` print: a table, or one JSON object.
  * In: worker/cmd_bench.c  Out: common/base/command.h, common/base/jsonw.h
  */
 #include "worker/bench/bench.h"
@@ -117,4 +117,78 @@ void bench_print_restore(struct command *cmd, const struct bench_figures *figure
     (void)command_table(cmd, table);
     table_free(table);
     command_note(cmd, "it took %.1f s to write them", restore->fill_s);
+}
+
+static void print_runs_json(struct command *cmd, const struct bench_figures *list, size_t count)
+{
+    struct buf out = BUF_INIT;
+    struct jsonw w = jsonw_to(&out);
+    jsonw_begin_object(&w);
+    jsonw_key_text(&w, "log", command_text(cmd, "log"));
+    jsonw_key_int(&w, "runs", command_int(cmd, "runs"));
+    jsonw_key_int(&w, "open", command_int(cmd, "open"));
+    jsonw_key_int(&w, "rate", command_int(cmd, "rate"));
+    jsonw_key(&w, "measured");
+    jsonw_begin_array(&w);
+    for (size_t i = 0; i < count; i++) {
+        const struct bench_runs *runs = &list[i].runs;
+        const struct {
+            const char *key;
+            double value;
+        } reals[] = {{"fill_s", runs->fill_s},
+                     {"start_s", runs->start_s},
+                     {"handoffs_per_s", runs->handoffs_s},
+                     {"cpu_s_per_1000", runs->cpu_s_1000},
+                     {"p50_ms", runs->p50_ms},
+                     {"p99_ms", runs->p99_ms},
+                     {"worst_ms", runs->worst_ms}};
+        jsonw_begin_object(&w);
+        jsonw_key_bool(&w, "proof", list[i].proof);
+        for (size_t k = 0; k < COUNT_OF(reals); k++) {
+            jsonw_key(&w, reals[k].key);
+            jsonw_real(&w, reals[k].value);
+        }
+        jsonw_key_int(&w, "rss_kib", runs->rss_kib);
+        jsonw_key_int(&w, "peak_kib", runs->peak_kib);
+        jsonw_end(&w);
+    }
+    jsonw_end(&w);
+    jsonw_end(&w);
+    print_object(cmd, &out);
+}
+
+static void print_runs_table(struct command *cmd, const struct bench_figures *list, size_t count)
+{
+    static const char *const titles[] = {"RUNS",   "OPEN",       "PROOF",      "START S",
+                                         "RSS MB", "HANDOFFS/S", "CPU S/1000", "PEAK MB",
+                                         "P50 MS", "P99 MS",     "WORST MS"};
+    struct table *table = table_new(titles, COUNT_OF(titles));
+    if (table == NULL) {
+        (void)command_fail(cmd, BATON_E_no_memory, NULL);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct bench_runs *runs = &list[i].runs;
+        table_int(table, command_int(cmd, "runs"));
+        table_int(table, command_int(cmd, "open"));
+        table_text(table, list[i].proof ? "required" : "off");
+        cell(table, 2, runs->start_s);
+        cell(table, 1, (double)runs->rss_kib / 1024);
+        table_int(table, (int64_t)runs->handoffs_s);
+        cell(table, 3, runs->cpu_s_1000);
+        cell(table, 1, (double)runs->peak_kib / 1024);
+        cell(table, 2, runs->p50_ms);
+        cell(table, 2, runs->p99_ms);
+        cell(table, 2, runs->worst_ms);
+    }
+    (void)command_table(cmd, table);
+    table_free(table);
+    command_note(cmd,
+                 "%d turns in each run; it took %.1f s to write the runs that were there before",
+                 BENCH_RUN_TURNS, list[0].runs.fill_s);
+}
+
+void bench_print_runs(struct command *cmd, const struct bench_figures *list, size_t count)
+{
+    (cmd->json ? print_runs_json : print_runs_table)(cmd, list, count);
 }

@@ -1,10 +1,10 @@
 /*
- * The worker that is measured, in a process of its own, and the child that does turns for it. Both
- * are this program again (`baton bench do-work`, `baton bench do-turns`), so that their memory is
- * not a copy of the measuring one's.
+ * The worker that is measured, in a process of its own, the coordinator beside it, and the child that
+ * does turns. All are this program again (`baton bench do-work`, `do-runs`, `do-turns`), so that
+ * their memory is not a copy of the measuring one's.
  *
- * In: drain.c, latency.c, idle.c, restart.c, crash.c, restore.c,
- * worker/cmd_bench.c  Out: worker/worker.c
+ * In: drain.c, latency.c, idle.c, restart.c, crash.c, restore.c, runs.c,
+ * worker/cmd_bench.c  Out: worker/worker.c, producer/coordinator/coordinator.c
  */
 #include "worker/bench/bench.h"
 
@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/diag.h"
 #include "common/base/metrics.h"
+#include "producer/coordinator/coordinator.h"
 #include "worker/worker.h"
 
 #include <errno.h>
@@ -37,18 +38,10 @@ extern char **environ;
 
 /* ---- from outside ---- */
 
-baton_code bench_worker_start(const struct bench_set *set, const char *id,
-                              struct bench_worker *ret_worker, struct baton_error *err)
+static baton_code start(char *const *argv, struct bench_worker *ret_worker, struct baton_error *err)
 {
     int fds[2];
     posix_spawn_file_actions_t actions;
-    char *const argv[] = {(char *)"baton",
-                          (char *)"bench",
-                          (char *)"do-work",
-                          (char *)set->dir,
-                          (char *)bench_kind_word(set->kind),
-                          (char *)id,
-                          NULL};
 
     if (pipe2(fds, O_CLOEXEC) != 0) {
         return baton_fail(err, BATON_E_unexpected, "no pipe for the worker: %m");
@@ -67,6 +60,27 @@ baton_code bench_worker_start(const struct bench_set *set, const char *id,
     }
     ret_worker->wake_fd = fds[1];
     return BATON_OK;
+}
+
+baton_code bench_worker_start(const struct bench_set *set, const char *id,
+                              struct bench_worker *ret_worker, struct baton_error *err)
+{
+    char *const argv[] = {(char *)"baton",
+                          (char *)"bench",
+                          (char *)"do-work",
+                          (char *)set->dir,
+                          (char *)bench_kind_word(set->kind),
+                          (char *)id,
+                          NULL};
+    return start(argv, ret_worker, err);
+}
+
+baton_code bench_coordinator_start(const struct bench_set *set, const char *id,
+                                   struct bench_worker *ret_coordinator, struct baton_error *err)
+{
+    char *const argv[] = {(char *)"baton",  (char *)"bench", (char *)"do-runs",
+                          (char *)set->dir, (char *)id,      NULL};
+    return start(argv, ret_coordinator, err);
 }
 
 struct bench_use bench_worker_use(const struct bench_worker *worker)
@@ -171,7 +185,14 @@ static bool note_start(struct bench_page *page, const char *number)
 
 static int do_turn(const struct baton_attempt *attempt, struct baton_result *result, void *arg)
 {
-    const bool holds = note_start(arg, baton_attempt_task_id(attempt) + strlen(BENCH_TASK));
+    struct bench_page *page = arg;
+    const char *number = baton_attempt_task_id(attempt) + strlen(BENCH_TASK);
+    if (page->runs > 0) {
+        baton_result_verdict(result, bench_do_run_turn(page, number, baton_attempt_role(attempt)),
+                             NULL);
+        return 0;
+    }
+    const bool holds = note_start(page, number);
     while (holds && !baton_attempt_stopped(attempt)) {
         (void)poll(NULL, 0, HOLD_MS);
     }
@@ -186,23 +207,58 @@ static void note_ready(void *arg, const char *worker_id)
     atomic_store(&page->ready_ns, mono_ns());
 }
 
-static int be_worker(const char *dir, const char *kind, const char *id)
+/* The configuration of a measurement's folder, for a process that lives as long as its pipe; NULL: it
+ * was said why there is none. */
+static struct config *come_in(const char *dir)
 {
     char path[600];
     struct config *config = NULL;
     struct baton_error err = {BATON_OK, ""};
-    struct bench_page *page = bench_page_map(dir, 0);
 
     snprintf(path, sizeof(path), "%s/baton.yaml", dir);
     baton_code rc = config_load(path, NULL, 0, &config, NULL, &err);
-    if (page == NULL || rc != BATON_OK || fcntl(WAKE_FD, F_SETFL, O_NONBLOCK) != 0) {
+    if (rc != BATON_OK || fcntl(WAKE_FD, F_SETFL, O_NONBLOCK) != 0) {
         fprintf(stderr, "baton bench: %s is no folder of a measurement: %s\n", dir, err.text);
-        return 1;
+        config_free(config);
+        return NULL;
     }
     fcntl(WAKE_FD, F_SETFD, FD_CLOEXEC);
     signal(SIGPIPE, SIG_IGN);
     diag_open_stderr(DIAG_error,
                      DIAG_FORM_auto); /* a library writes no lines; who reads a table wants none */
+    return config;
+}
+
+static int ended(baton_code rc, const struct baton_error *err)
+{
+    if (rc != BATON_OK) {
+        fprintf(stderr, "baton bench: %s\n", err->text);
+    }
+    return rc == BATON_OK ? 0 : 1;
+}
+
+static int be_coordinator(const char *dir, const char *id)
+{
+    struct baton_error err = {BATON_OK, ""};
+    struct config *config = come_in(dir);
+    if (config == NULL) {
+        return 1;
+    }
+    const struct coordinator_options options = {
+        .config = config, .id = id, .wake_fd = WAKE_FD, .verify_threads = 1};
+    const int status = ended(coordinator_run(&options, &err), &err);
+    config_free(config);
+    return status;
+}
+
+static int be_worker(const char *dir, const char *kind, const char *id)
+{
+    struct baton_error err = {BATON_OK, ""};
+    struct bench_page *page = bench_page_map(dir, 0);
+    struct config *config = page != NULL ? come_in(dir) : NULL;
+    if (config == NULL) {
+        return 1;
+    }
     const struct worker_options options = {
         .config = config,
         .service = BENCH_SERVICE,
@@ -215,13 +271,10 @@ static int be_worker(const char *dir, const char *kind, const char *id)
         .ready = note_ready,
         .ready_arg = page,
     };
-    rc = worker_run(&options, &err);
+    const int status = ended(worker_run(&options, &err), &err);
     atomic_store(&page->commits, metric_get(METRIC_log_commits));
-    if (rc != BATON_OK) {
-        fprintf(stderr, "baton bench: %s\n", err.text);
-    }
     config_free(config);
-    return rc == BATON_OK ? 0 : 1;
+    return status;
 }
 
 /* ---- the child (worker/EXECUTOR.md): answers every line at once ---- */
@@ -271,6 +324,9 @@ int bench_be(const char *const *args, size_t n_args)
 {
     if (n_args == 4 && strcmp(args[0], "do-work") == 0) {
         return be_worker(args[1], args[2], args[3]);
+    }
+    if (n_args == 3 && strcmp(args[0], "do-runs") == 0) {
+        return be_coordinator(args[1], args[2]);
     }
     if (n_args == 2 && strcmp(args[0], "do-turns") == 0) {
         return be_child(args[1]);

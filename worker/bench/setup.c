@@ -131,6 +131,9 @@ static void write_log(FILE *file, const struct bench_set *set)
 
 static baton_code write_config(struct bench_set *set, int parallel, struct baton_error *err)
 {
+    static const char chains[] =
+        "roles: {owner: {chain: [" BENCH_SERVICE "]}, reviewer: {chain: [" BENCH_SERVICE
+        "]}, arbiter: {chain: [" BENCH_SERVICE "]}}\n";
     char path[600];
     char self[512] = "";
     snprintf(path, sizeof(path), "%s/baton.yaml", set->dir);
@@ -146,11 +149,13 @@ static baton_code write_config(struct bench_set *set, int parallel, struct baton
     fprintf(file,
             "state_dir: data\nidentity: "
             "publisher\nkeys: keys\n"
-            "trust: trust\nproof: %s\nservices:\n  " BENCH_SERVICE ":\n    roles: [" BENCH_ROLE
-            "]\n    parallel: %d\n"
+            "trust: trust\nproof: %s\n%sservices:\n  " BENCH_SERVICE
+            ":\n    roles: [%s]\n    parallel: %d\n"
             "    deadline: 10m\n    grace: 2s\n    executor: {kind: %s%s%s%s%s%s}\n",
-            set->proof ? "required" : "off", parallel, bench_kind_word(set->kind),
-            set->kind == BENCH_child ? ", command: [\"" : "", set->kind == BENCH_child ? self : "",
+            set->proof ? "required" : "off", set->of_runs ? chains : "",
+            set->of_runs ? "owner, reviewer, arbiter" : BENCH_ROLE, parallel,
+            bench_kind_word(set->kind), set->kind == BENCH_child ? ", command: [\"" : "",
+            set->kind == BENCH_child ? self : "",
             set->kind == BENCH_child ? "\", bench, do-turns, \"" : "",
             set->kind == BENCH_child ? set->dir : "", set->kind == BENCH_child ? "\"]" : "");
     if (fclose(file) != 0) {
