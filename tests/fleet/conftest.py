@@ -1,8 +1,10 @@
 """Fixtures of the fleet tests: a fresh host for each test, on each log driver.
 
 A test runs on both logs unless its mark says otherwise: `drivers("local")` is about the local log's
-file, or not about a log at all. --logs chooses among them: both, local, kafka, or core (all on the
-local log, on Kafka only what is marked `core`, for runs under sanitizers).
+file, or not about a log at all. --logs chooses among them: both, local, kafka, or the two that
+tests/run has, which together are both: core, for a run under sanitizers (all on the local log, on
+Kafka only what is marked `core`), and rest, for the run beside it (all on Kafka, otherwise only what
+is marked `heavy` or `alone`).
 """
 import os
 import signal
@@ -24,7 +26,7 @@ TEST_SECONDS = 120
 
 
 def pytest_addoption(parser):
-    parser.addoption("--logs", choices=["both", "local", "kafka", "core"], default="both", help="which log drivers")
+    parser.addoption("--logs", choices=["both", "local", "kafka", "core", "rest"], default="both", help="which log drivers")
 
 
 def pytest_generate_tests(metafunc):
@@ -34,9 +36,17 @@ def pytest_generate_tests(metafunc):
     drivers, logs = list(mark.args) if mark else DRIVERS, metafunc.config.getoption("logs")
     if logs == "core":
         drivers = [one for one in drivers if one == "local" or metafunc.definition.get_closest_marker("core")]
-    elif logs != "both":
+    elif logs not in ("both", "rest"):
         drivers = [one for one in drivers if one == logs]
     metafunc.parametrize("driver", drivers or ["none"])
+
+
+def driver_of(item):
+    return item.callspec.params.get("driver") if hasattr(item, "callspec") else None
+
+
+def marked(item, *names):
+    return any(item.get_closest_marker(name) for name in names)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
@@ -46,7 +56,9 @@ def pytest_collection_modifyitems(config, items):
         few = item.get_closest_marker("few_on_kafka")
         if few and item.callspec.params["driver"] == "kafka" and item.callspec.params[few.args[0]] not in few.args[1:]:
             item.add_marker("long")
-    out = [item for item in items if hasattr(item, "callspec") and item.callspec.params.get("driver") == "none"]
+    out = [item for item in items if driver_of(item) == "none"]
+    if config.getoption("logs") == "rest":
+        out += [item for item in items if driver_of(item) not in ("none", "kafka") and not marked(item, "heavy", "alone", "long", "agents")]
     if out:
         config.hook.pytest_deselected(items=out)
         items[:] = [item for item in items if item not in out]
