@@ -83,7 +83,7 @@ def hooked(fresh, tmp_path):
 
 
 @pytest.mark.core
-def test_h29_h39_a_hook_that_allows(hooked):
+def test_h28_h29_h39_a_hook_that_allows(hooked):
     """H-28, H-29, H-39: it runs once, sees the whole handoff, only the variables it declares, a directory of its own that is gone afterwards; then the turn."""
     coordinator = hooked.begin({**ALLOW, "descend": True}, keys=", env: [GH_TOKEN, UNSET_HERE]", GH_TOKEN="token-of-github", OTHER="not to be seen")
     hooked.host.plan(turns={"alpha": [{"summary": "look", "result": {"data": {"files": "3"}}}]})
@@ -152,14 +152,15 @@ REFUSED = {
     "h38_nothing": ({}, "hook_unavailable"),
     "h38_status": ({**ALLOW, "status": 1}, "hook_unavailable"),
     "h38_too_long": ({"answer": '{"verdict":"allow"}' + 70000 * " "}, "hook_unavailable"),
+    "h24_segfault": ({**ALLOW, "signal": 11}, "hook_unavailable"),
     "h38_timeout": ({**ALLOW, "until": "/nowhere/at/all", "descend": True}, "hook_unavailable"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
-@pytest.mark.few_on_kafka("case", "h38_junk", "h38_timeout")
+@pytest.mark.few_on_kafka("case", "h24_segfault", "h36_empty_summary", "h38_junk", "h38_timeout")
 def test_h38_whatever_is_no_answer_refuses(hooked, case):
-    """H-36, H-38: the run waits with the code, nothing is published, nothing is left of the hook."""
+    """H-24, H-36, H-38: the run waits with the code, nothing is published, nothing is left of the hook."""
     step, code = REFUSED[case]
     hooked.begin(step, keys=", timeout: 1500ms" if case == "h38_timeout" else "")
     hooked.waits(hooked.start(), code)
@@ -183,7 +184,6 @@ def test_h38_a_program_that_is_missing(hooked):
 
 
 @pytest.mark.parametrize("step", [BLOCK, {"answer": "junk"}], ids=["block", "junk"])
-@pytest.mark.drivers("local")
 def test_h33_a_side_effect_holds_nothing_up(hooked, step):
     """H-33: its block is noted in the log, and the turn exists."""
     coordinator = hooked.begin(step, keys=", class: side_effect")
@@ -192,7 +192,6 @@ def test_h33_a_side_effect_holds_nothing_up(hooked, step):
     assert len(shown["turns"]) == 2 and ended["code"] == ("hook_blocked" if step is BLOCK else "hook_unavailable")
 
 
-@pytest.mark.drivers("local")
 def test_h30_a_hook_for_people_only(hooked):
     """H-30: what an executor asks for is refused `hook_denied` and the hook does not run; what its verdict takes does run it."""
     hooked.begin(ALLOW, keys=", people_only: true")
@@ -202,6 +201,51 @@ def test_h30_a_hook_for_people_only(hooked):
     hooked.host.plan()
     until(hooked.host, hooked.start("t-2"), "completed")
     assert len(hooked.calls()) == 1
+
+
+@pytest.mark.core
+def test_h14_at_the_cap_no_hook_is_asked(hooked):
+    """H-14: the cap is looked at before the hook: at the cap it is `cycle_limit`, and the hook has not run once more."""
+    hooked.begin(ALLOW, workers=False)
+    hooked.workflow("nodes:\n  dev: {role: owner}\n  rev: {role: reviewer}\nhooks:\n  check: {command: [./check]}\n"
+                    "transitions:\n  review: {from: dev, when: [done], to: rev}\n  again: {from: rev, when: [changes], to: dev, hook: check, max_cycles: 1}\n"
+                    "ends:\n  good: {from: rev, when: [approve], as: completed}\n")
+    hooked.host.plan(services={"beta": [{"verdict": "changes"}]}, default=[{}])
+    for service in ("alpha", "beta"):
+        hooked.host.worker(service)
+    run = hooked.start()
+    shown = until(hooked.host, run, "waiting")
+    assert (shown["code"], shown["stage"], len(shown["turns"]), len(hooked.calls())) == ("cycle_limit", "cycle_limit", 4, 1), shown
+    ask(hooked.host, "runs", "touch", run).ok()
+    shown = wait_until(lambda: (lambda one: one if one["code"] and len(one["turns"]) == 6 else None)(show(hooked.host, run)), 30, "the next time at the cap")
+    assert (shown["code"], len(hooked.calls())) == ("cycle_limit", 2), shown
+
+
+def test_h30_a_hook_that_is_switched_off(hooked):
+    """H-30: neither a verdict nor an executor nor a person passes it, and it does not run; once the file has it on again, a new run does."""
+    hooked.begin(ALLOW, keys=", enabled: false")
+    run = hooked.start("t-1")
+    hooked.waits(run, "hook_denied")
+    done = ask(hooked.host, "handoff", "--run", run, "--from", "dev", "--to", "rev", "--summary", "go")
+    assert (done.one["code"], done.one["result"]["stage"]) == ("hook_denied", "hook"), done
+    assert hooked.calls() == []
+    hooked.write("")
+    until(hooked.host, hooked.start("t-2"), "completed")
+    assert len(hooked.calls()) == 1
+
+
+def test_h39_only_the_hook_that_declares_it_sees_it(hooked):
+    """H-39: of two hooks the one whose declaration names the variable has it, the other has not."""
+    hooked.begin(ALLOW, workers=False, GH_TOKEN="token-of-github")
+    hooked.workflow("nodes:\n  dev: {role: owner}\n  rev: {role: reviewer}\nhooks:\n  with: {command: [./check, with], env: [GH_TOKEN]}\n  bare: {command: [./check, bare]}\n"
+                    "transitions:\n  review: {from: dev, when: [done], to: rev, hook: with}\n  again: {from: rev, when: [changes], to: dev, hook: bare, max_cycles: 1}\n"
+                    "ends:\n  good: {from: rev, when: [approve], as: completed}\n")
+    hooked.host.plan(turns={"beta": [{"verdict": "changes"}, {}]}, default=[{}])
+    for service in ("alpha", "beta"):
+        hooked.host.worker(service)
+    until(hooked.host, hooked.start(), "completed")
+    assert [(call["argv"], call["env"].get("GH_TOKEN")) for call in hooked.calls()] == [
+        (["with"], "token-of-github"), (["bare"], None), (["with"], "token-of-github")]
 
 
 @pytest.mark.drivers("local")

@@ -2,7 +2,7 @@
 """A workflow's hook for tests: notes each call beside itself in `hook.calls`, then does what `hook.json` says.
 
 hook.json is a list of steps, one for each call; the last one goes on. Members of a step: answer (an object, or a text that is
-written as it is), status (of its exit), until (a path that it waits for), descend (leaves a process behind).
+written as it is), status (of its exit), signal (that ends it), until (a path that it waits for), descend (leaves a process behind).
 """
 import json
 import os
@@ -31,4 +31,6 @@ while "until" in step and not os.path.exists(step["until"]):
 answer = step.get("answer")
 if answer is not None:
     os.write(3, (answer if isinstance(answer, str) else json.dumps(answer)).encode())
+if "signal" in step:
+    os.kill(os.getpid(), step["signal"])
 sys.exit(step.get("status", 0))

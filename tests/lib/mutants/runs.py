@@ -73,7 +73,7 @@ ROWS = (
      f"{HOOKS} test_h32_h42_a_retry_comes_by_itself_and_not_too_early[local]"),
     ("a_hook_sees_all_variables", "H-39", "producer/hook/run.c",
      '    block_set(block, "LANG", "C.UTF-8");', '    block_set(block, "OTHER", getenv("OTHER") != NULL ? getenv("OTHER") : "");',
-     f"{HOOKS} test_h29_h39_a_hook_that_allows[local]"),
+     f"{HOOKS} test_h28_h29_h39_a_hook_that_allows[local]"),
     ("another_turns_end_is_forgotten", "I9", "producer/coordinator/advance.c",
      "while (run->pending.turn.s[0] == '\\0' && run_pend_next(run));", "while (false);",
      f"{HOOKS} test_another_turns_end_meanwhile[local]"),
