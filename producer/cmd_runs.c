@@ -11,6 +11,7 @@
 #include "common/base/quantity.h"
 #include "common/base/text.h"
 #include "common/base/word.h"
+#include "producer/run/draw.h"
 #include "producer/run_log.h"
 #include "producer/session.h"
 
@@ -126,26 +127,17 @@ static void money(struct table *table, int64_t micros)
     table_whole(table, micros > 0 ? text : NULL);
 }
 
-static void print_path(const struct run *run, struct buf *out)
+/* What other commands want to be told of its turns. */
+static void print_turns(const struct run *run, struct buf *out)
 {
-    static const char *const titles[] = {"NO",      "BY",    "SLOT", "ROLE",  "SERVICE", "STATE",
-                                         "VERDICT", "TRIES", "COST", "BEGUN", "TURN"};
+    static const char *const titles[] = {"NO", "TURN", "ROLE", "BEGUN"};
     struct table *table = table_new(titles, COUNT_OF(titles));
     for (size_t i = 0; table != NULL && i < run->n_kept; i++) {
         const struct run_turn *turn = &run->turns[i];
         table_int(table, turn->no);
-        table_text(table, turn->by.s);
-        table_text(table, turn->slot.s);
+        table_whole(table, turn->id.s);
         table_whole(table, role_word(turn->role));
-        table_text(table, turn->service.s);
-        table_whole(table, turn_state_word(turn->state));
-        table_whole(table, turn->has_verdict        ? verdict_word(turn->verdict)
-                           : turn->code != BATON_OK ? baton_code_word(turn->code)
-                                                    : NULL);
-        table_int(table, turn->attempt);
-        money(table, turn->cost);
         table_whole(table, command_time(turn->begun_at).s);
-        table_text(table, turn->id.s);
     }
     out->broken = out->broken || table == NULL || !table_print(table, command_width(), out);
     table_free(table);
@@ -175,6 +167,7 @@ static void print_edges(const struct run *run, struct buf *out)
 
 static void run_print_text(const struct run *run, struct buf *out)
 {
+    const struct wall_ms now = wall_now();
     buf_printf(out, "run %s  %s  %s, epoch %d\n", run->id.s, run->workflow->name.s,
                run_state_word(run->state), run->epoch);
     buf_printf(out, "task %s, revision %d, %s: ", run->task_id.s, run->task_rev,
@@ -193,10 +186,13 @@ static void run_print_text(const struct run *run, struct buf *out)
         text_add(out, run->why, strlen(run->why), 0);
         buf_add_char(out, '\n');
     }
+    run_draw_now(run, now, out);
     buf_add_char(out, '\n');
-    print_path(run, out);
+    run_draw(run, now, out);
     buf_add_char(out, '\n');
     print_edges(run, out);
+    buf_add_char(out, '\n');
+    print_turns(run, out);
 }
 
 void run_print(struct command *cmd, const struct run *run)
@@ -235,11 +231,13 @@ static const struct baton_command cmd_runs_show = {
     .summary = "show a run: who is at turn, the path so far, what each transition took",
     .usage = "RUN [--json]",
     .description =
-        "RUN is the run's id, or its first characters. The path lists every turn: by which "
-        "transition it came, its slot, role and service, and what it ended with. Below it stand "
-        "the "
+        "RUN is the run's id, or its first characters. First stands who is at turn, since when and "
+        "why, or what a person can do; then the path so far as a graph: each turn below the one "
+        "that it follows, with the transition between them and its round, the turn's number, "
+        "slot, service (and the one that took over, with the attempt), what it said, how long it "
+        "took, and what it cost in dollars; dotted, what may come next. Below it stand the "
         "transitions that were taken: how often since a person touched the run, the cap, and what "
-        "their turns cost.",
+        "their turns cost; and the turns' ids, for `baton turns show`.",
     .args_min = 1,
     .args_max = 1,
     .examples = "baton runs show r-3f0c\nbaton runs show r-3f0c --json\n",
@@ -348,7 +346,6 @@ const struct baton_command cmd_runs = {
                    "here is a signed request, which one of them answers.",
     .subcommands = subcommands,
     .n_subcommands = COUNT_OF(subcommands),
-    .examples =
-        "baton runs start --workflow paired-review --task t-41 --summary 'Mend the parser'\n"
-        "baton runs list\n",
+    .examples = "baton runs start --workflow paired-review --task fix-parser.md --wait\n"
+                "baton runs list\n",
 };
