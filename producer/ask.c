@@ -5,11 +5,11 @@
  */
 #include "producer/ask.h"
 
+#include "common/base/agent_mark.h"
 #include "common/record/headers.h"
 #include "topics/catalogue.h"
 #include "topics/outcomes.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define SEND_TIMEOUT_MS 10000
@@ -20,25 +20,23 @@ void asked_done(struct asked *asked)
     asked->answer = NULL;
 }
 
-/* Is this an executor's process? A courtesy, not a wall: the key decides (RECORD.md section 5). */
-static bool in_attempt(void)
-{
-    const char *attempt = getenv("BATON_ATTEMPT");
-    return attempt != NULL && attempt[0] != '\0';
-}
-
 static baton_code may_ask(const struct session *session, const struct request *request,
                           bool unattended, struct baton_error *err)
 {
     const char *word = request_word(request->kind);
     const bool person = request_wants_person(request->kind);
-    if (in_attempt() && request->kind == REQUEST_start) {
+    if (agent_in_attempt() && request->kind == REQUEST_start) {
         return baton_fail(err, BATON_E_nested_start,
                           "a run is not started from inside an attempt (BATON_ATTEMPT is set)");
     }
-    if (in_attempt() && request->kind != REQUEST_handoff) {
+    if (agent_in_attempt() && request->kind != REQUEST_handoff) {
         return baton_fail(err, BATON_E_person_required,
                           "%s is asked by people, not from inside an attempt", word);
+    }
+    if (person && agent_mark() != NULL) {
+        return baton_fail(err, BATON_E_person_required,
+                          "%s is asked by people, and %s says that an agent runs this", word,
+                          agent_mark());
     }
     if (person && unattended) {
         return baton_fail(err, BATON_E_person_required,
@@ -52,6 +50,18 @@ static baton_code may_ask(const struct session *session, const struct request *r
                           session->identity.name, word, word);
     }
     return BATON_OK;
+}
+
+/* Who asks, as a process says of itself (L-03): a marker goes before whatever an option says, and nobody
+ * confirms anything where nobody is (L-04). */
+static enum request_asker asker_of(const struct request *request, bool unattended)
+{
+    if ((request->kind != REQUEST_start && request->kind != REQUEST_handoff) ||
+        agent_mark() == NULL) {
+        return REQUEST_ASKER_owner_of_key;
+    }
+    return request->asker == REQUEST_ASKER_confirmed && !unattended ? REQUEST_ASKER_confirmed
+                                                                    : REQUEST_ASKER_agent;
 }
 
 /* Nothing is sent that a coordinator would not read. */
@@ -129,6 +139,7 @@ baton_code ask_send(struct session *session, struct request *request, bool unatt
     baton_code rc = may_ask(session, request, unattended, err);
     random_hex(request->id.s, 32);
     request->at = wall_now();
+    request->asker = asker_of(request, unattended);
     if (rc == BATON_OK) {
         rc = outcome_watch_open(session->log, session->config->prefix.s, request->run_id.s, &trust,
                                 &watch, err);
@@ -140,6 +151,9 @@ baton_code ask_send(struct session *session, struct request *request, bool unatt
         rc = await(watch, request, (struct mono_ms){mono_now().v + timeout_ms}, &asked, err);
     }
     outcome_watch_close(watch);
+    if (asked.code == BATON_E_confirm_needed && unattended) {
+        asked.code = BATON_E_unattended_denied; /* nobody is there who could */
+    }
     if (rc == BATON_OK) {
         *ret_asked = asked;
     } else {

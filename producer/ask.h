@@ -22,9 +22,10 @@ struct asked {
 void asked_done(struct asked *asked);
 
 /*
- * Sends the request (id and at are set here) and waits at most timeout_ms for its answer. unattended:
- * whether nobody is there. nested_start (an attempt asks for a start), person_required (an attempt, or
- * nobody, asks what only people may), not_permitted, topic_missing.
+ * Sends the request (id, at and asker are set here) and waits at most timeout_ms for its answer. An asker
+ * `confirmed` stays so under an agent's marker only, and where somebody is there. unattended:
+ * whether nobody is; then confirm_needed is answered as unattended_denied. nested_start (an attempt asks for a start), person_required (an attempt, or
+ * nobody or an agent, asks what only people may), not_permitted, topic_missing.
  */
 baton_code ask_send(struct session *session, struct request *request, bool unattended,
                     int64_t timeout_ms, struct asked *ret_asked, struct baton_error *err);

@@ -1,6 +1,7 @@
 /* Passphrases. Called by keyfile.c. */
 #include "common/record/passphrase.h"
 
+#include "common/base/agent_mark.h"
 #include "common/base/check.h"
 
 #include <errno.h>
@@ -14,17 +15,11 @@
 
 #define NEW_MIN 8
 
-/* Agent programs mark their children; a worker marks its executors. A courtesy, not a wall. */
-static const char *const agent_marks[] = {"CLAUDECODE", "GEMINI_CLI", "CODEX_SANDBOX"};
-
 static baton_code check_person(struct baton_error *err)
 {
     const char *mode = getenv("BATON_MODE");
     const char *ci = getenv("CI");
-    const char *mark = getenv("BATON_ATTEMPT") != NULL ? "BATON_ATTEMPT" : NULL;
-    for (size_t i = 0; i < COUNT_OF(agent_marks) && mark == NULL; i++) {
-        mark = getenv(agent_marks[i]) != NULL ? agent_marks[i] : NULL;
-    }
+    const char *mark = agent_mark();
     if (mark != NULL) {
         return baton_fail(err, BATON_E_person_required,
                           "the key has a passphrase, which only a person may give, and %s says "

@@ -32,6 +32,10 @@ enum { REQUEST_BODY_FIELDS(B_INDEX) B_COUNT };
 static const char *const request_words[] = {REQUEST_KINDS(REQUEST_WORD)};
 #undef REQUEST_WORD
 
+#define ASKER_WORD(word) #word,
+static const char *const asker_words[] = {REQUEST_ASKERS(ASKER_WORD)};
+#undef ASKER_WORD
+
 struct holds {
     const char *must;
     const char *may;
@@ -98,6 +102,9 @@ static void write_body(struct jsonw *w, const struct request *r)
     }
     if (has(r->kind, "reason") && r->reason != NULL) {
         field_write(w, "reason", r->reason);
+    }
+    if (has(r->kind, "asker") && r->asker != REQUEST_ASKER_owner_of_key) {
+        field_write(w, "asker", asker_words[r->asker]);
     }
     jsonw_end(w);
 }
@@ -210,6 +217,20 @@ static baton_code check_meaning(const struct json_doc *body, const struct json_v
     return rc;
 }
 
+static baton_code read_asker(const struct json_value *value, enum request_asker *ret_asker,
+                             struct baton_error *err)
+{
+    const char *text = field_text(value);
+    const int i = value != NULL ? word_find(asker_words, COUNT_OF(asker_words), text, strlen(text))
+                                : REQUEST_ASKER_owner_of_key;
+    if (i < 0 || (value != NULL && i == REQUEST_ASKER_owner_of_key)) {
+        return baton_fail(err, BATON_E_invalid_envelope,
+                          "request: asker is agent or confirmed, not '%s'", text_quote_of(text).s);
+    }
+    *ret_asker = (enum request_asker)i;
+    return BATON_OK;
+}
+
 static baton_code read_body(const struct json_doc *body, struct request *r, struct baton_error *err)
 {
     const struct json_value *v[B_COUNT];
@@ -219,7 +240,8 @@ static baton_code read_body(const struct json_doc *body, struct request *r, stru
         (rc = check_holds(r->kind, v, err)) != BATON_OK ||
         (rc = check_meaning(body, v, err)) != BATON_OK ||
         (rc = read_slot("from", v[B_from], false, r->from, err)) != BATON_OK ||
-        (rc = read_slot("target", v[B_target], true, r->target, err)) != BATON_OK) {
+        (rc = read_slot("target", v[B_target], true, r->target, err)) != BATON_OK ||
+        (rc = read_asker(v[B_asker], &r->asker, err)) != BATON_OK) {
         return rc;
     }
     r->workflow = plain_id_of(field_text(v[B_workflow]));

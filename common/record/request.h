@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/base/limits.h"
+#include "common/record/tbl/request_fields.h"
 #include "common/record/trust.h"
 
 #include <stdbool.h>
@@ -26,6 +27,10 @@
 #define REQUEST_ENUM(word) REQUEST_##word,
 enum request_kind { REQUEST_KINDS(REQUEST_ENUM) REQUEST_COUNT };
 #undef REQUEST_ENUM
+
+#define ASKER_ENUM(word) REQUEST_ASKER_##word,
+enum request_asker { REQUEST_ASKERS(ASKER_ENUM) REQUEST_ASKER_COUNT };
+#undef ASKER_ENUM
 
 /* Members that the kind does not hold are NULL, "" or 0. */
 struct request {
@@ -47,8 +52,9 @@ struct request {
     size_t data_len;
     char *payload; /* start: raw JSON object as a turn's payload, or NULL */
     size_t payload_len;
-    struct wall_ms deadline; /* start: of the run; 0: none */
-    char *reason;            /* touch, cancel, reopen, answer; NULL: none */
+    struct wall_ms deadline;  /* start: of the run; 0: none */
+    char *reason;             /* touch, cancel, reopen, answer; NULL: none */
+    enum request_asker asker; /* start, handoff; owner_of_key is not written */
 };
 
 /* A word of REQUEST_KINDS. */

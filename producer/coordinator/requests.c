@@ -42,24 +42,36 @@ baton_code coordinator_find_workflow(const struct coordinator *c, const char *na
     return workflow_parse(name, text, len, c->config, ret_workflow, NULL, NULL, err);
 }
 
-/* May who signed it start this one? */
-static baton_code check_invoke(const struct receipt *receipt, const struct workflow *workflow,
-                               struct baton_error *err)
+/* Is it a person's key (S12)? Without proofs nobody knows. */
+static bool key_of_person(const struct receipt *receipt)
 {
-    const bool person =
-        receipt->signer == NULL || trust_principal_kind(receipt->signer) == PRINCIPAL_person;
-    if (person || workflow->invoke == INVOKE_allow) {
+    return receipt->signer == NULL || trust_principal_kind(receipt->signer) == PRINCIPAL_person;
+}
+
+/* Does a person ask? What a process says of itself lowers what its key may, and never raises it (L-03). */
+static bool by_person(const struct receipt *receipt, const struct request *request)
+{
+    return key_of_person(receipt) && request->asker == REQUEST_ASKER_owner_of_key;
+}
+
+/* May who asks start this one (L-01, L-04)? A program's key carries no person's yes (L-06). */
+static baton_code check_invoke(const struct receipt *receipt, const struct request *request,
+                               const struct workflow *workflow, struct baton_error *err)
+{
+    const bool confirmed = key_of_person(receipt) && request->asker == REQUEST_ASKER_confirmed;
+    if (by_person(receipt, request) || workflow->invoke == INVOKE_allow ||
+        (workflow->invoke == INVOKE_ask && confirmed)) {
         return BATON_OK;
     }
+    const char *name = receipt->signer != NULL ? trust_principal_name(receipt->signer) : "who asks";
+    const char *is = key_of_person(receipt) ? "an agent asks with the key of" : "a program is";
     return workflow->invoke == INVOKE_ask
                ? baton_fail(err, BATON_E_confirm_needed,
-                            "workflow %s is started by people, or with a person's confirmation; %s "
-                            "is a program",
-                            workflow->name.s, trust_principal_name(receipt->signer))
-               : baton_fail(err, BATON_E_invoke_denied,
-                            "workflow %s is started by people; %s is a "
-                            "program",
-                            workflow->name.s, trust_principal_name(receipt->signer));
+                            "workflow %s is started by people, or when a person has confirmed it; "
+                            "%s %s",
+                            workflow->name.s, is, name)
+               : baton_fail(err, BATON_E_invoke_denied, "workflow %s is started by people; %s %s",
+                            workflow->name.s, is, name);
 }
 
 static baton_code begin(struct coordinator *c, const struct receipt *receipt,
@@ -69,7 +81,7 @@ static baton_code begin(struct coordinator *c, const struct receipt *receipt,
     const struct wall_ms now = wall_now();
     baton_code rc = coordinator_find_workflow(c, request->workflow.s, &workflow, err);
     if (rc == BATON_OK) {
-        rc = check_invoke(receipt, workflow, err);
+        rc = check_invoke(receipt, request, workflow, err);
     }
     if (rc == BATON_OK && request->deadline.v > 0 && request->deadline.v <= now.v) {
         rc = baton_fail(err, BATON_E_deadline_exceeded, "the run was to be over at %s",
@@ -206,17 +218,11 @@ static baton_code reopen(struct coordinator *c, struct run *run, const char *by,
     return BATON_OK;
 }
 
-/* Does a person ask? By the kind of the key (S12); without proofs nobody knows. */
-static bool by_person(const struct receipt *receipt)
-{
-    return receipt->signer == NULL || trust_principal_kind(receipt->signer) == PRINCIPAL_person;
-}
-
 /* Is it the next one, asked by whom it is to be? */
 static baton_code check_asked(const struct run *run, const struct receipt *receipt,
                               const struct request *request)
 {
-    if (request_wants_person(request->kind) && !by_person(receipt)) {
+    if (request_wants_person(request->kind) && !by_person(receipt, request)) {
         return BATON_E_person_required;
     }
     return request->request_no == run->request_no + 1
@@ -247,7 +253,7 @@ static baton_code act(struct coordinator *c, struct run *run, const struct recei
         rc = reopen(c, run, by, request->reason);
         break;
     case REQUEST_handoff:
-        advance_asked(c, run, request, by_person(receipt), &result);
+        advance_asked(c, run, request, by_person(receipt, request), &result);
         rc = result.code;
         of_handoff = &result;
         break;

@@ -10,6 +10,13 @@
 #define BATON_RECORD_TBL_REQUEST_FIELDS_H
 
 /* clang-format off */
+/* Who asks with the key, as the asking process says it of itself: it lowers what the key may, never raises
+ * it. `agent`: an agent does; `confirmed`: an agent does, and a person has said yes. */
+#define REQUEST_ASKERS(ASKER) \
+    ASKER(owner_of_key) \
+    ASKER(agent) \
+    ASKER(confirmed)
+
 #define REQUEST_FIELDS(FIELD) \
     FIELD(version,    version, required, 1) \
     FIELD(kind,       word,    required, 16) \
@@ -30,11 +37,12 @@
     FIELD(data,     object, optional, LIMIT_DATA_KEYS) \
     FIELD(payload,  object, optional, 0) \
     FIELD(deadline, time,   optional, 0) \
-    FIELD(reason,   text,   optional, LIMIT_REASON)
+    FIELD(reason,   text,   optional, LIMIT_REASON) \
+    FIELD(asker,    word,   optional, 16)
 
 #define REQUEST_HOLDS(HOLDS) \
-    HOLDS(start,   "workflow task_id task_rev key summary data", "payload deadline") \
-    HOLDS(handoff, "from target summary data",                   "") \
+    HOLDS(start,   "workflow task_id task_rev key summary data", "payload deadline asker") \
+    HOLDS(handoff, "from target summary data",                   "asker") \
     HOLDS(touch,   "",                                           "reason") \
     HOLDS(cancel,  "",                                           "reason") \
     HOLDS(reopen,  "reason",                                     "") \
