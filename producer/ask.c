@@ -6,7 +6,9 @@
 #include "producer/ask.h"
 
 #include "common/base/agent_mark.h"
+#include "common/base/limits.h"
 #include "common/record/headers.h"
+#include "common/record/json.h"
 #include "topics/catalogue.h"
 #include "topics/outcomes.h"
 
@@ -130,16 +132,82 @@ static baton_code await(struct outcome_watch *watch, const struct request *reque
     }
 }
 
-baton_code ask_send(struct session *session, struct request *request, bool unattended,
-                    int64_t timeout_ms, struct asked *ret_asked, struct baton_error *err)
+/* ---- claims ---- */
+
+#define CLAIMS_MAX 64 /* a transition has as many targets at most as there are slots */
+
+struct claims {
+    struct turn_id left[CLAIMS_MAX];
+    size_t n;
+};
+
+/* The turns that an answer names; true: they were there before, so that claims may lie in the past. */
+static bool turns_named(const struct outcome *answer, struct claims *claims)
+{
+    struct json_doc *doc = NULL;
+    bool before = false;
+    if (answer->result != NULL && json_parse(answer->result, answer->result_len, LIMIT_RECORD,
+                                             LIMIT_JSON_DEPTH, &doc, NULL) == BATON_OK) {
+        const struct json_value *turns = json_member(json_root(doc), "turns");
+        const struct json_value *deduped = json_member(json_root(doc), "deduped");
+        const bool is_list = turns != NULL && json_kind(turns) == JSON_array;
+        before = deduped != NULL && json_kind(deduped) == JSON_bool && json_bool(deduped);
+        for (const struct json_value *one = is_list ? json_first(turns) : NULL;
+             one != NULL && claims->n < CLAIMS_MAX; one = json_next(one)) {
+            size_t len;
+            if (json_kind(one) == JSON_text &&
+                strlen(json_text(one, &len)) == sizeof(claims->left[0].s) - 1) {
+                claims->left[claims->n++] = turn_id_of(json_text(one, &len));
+            }
+        }
+        json_free(doc);
+    }
+    return before;
+}
+
+/* Whatever is told of a turn by who has it comes after a claim, or instead of one. */
+static bool means_claimed(const struct outcome *outcome)
+{
+    return outcome->event == OUTCOME_claimed || outcome->event == OUTCOME_completed ||
+           outcome->event == OUTCOME_delegated;
+}
+
+static baton_code await_claims(struct outcome_watch *watch, struct mono_ms until,
+                               struct asked *asked, struct baton_error *err)
+{
+    struct claims claims = {.n = 0};
+    const bool before = turns_named(asked->answer, &claims);
+    asked->n_turns = claims.n;
+    baton_code rc = before ? outcome_watch_rewind(watch, err) : BATON_OK;
+    while (rc == BATON_OK && asked->n_claimed < asked->n_turns) {
+        struct outcome *outcome = NULL;
+        rc = outcome_watch_next(watch, until, &outcome, err);
+        if (rc != BATON_OK || outcome == NULL) {
+            break;
+        }
+        for (size_t i = 0; means_claimed(outcome) && i < claims.n; i++) {
+            if (strcmp(claims.left[i].s, outcome->turn_id.s) == 0) {
+                claims.left[i] = claims.left[--claims.n];
+                asked->n_claimed++;
+                break;
+            }
+        }
+        outcome_free(outcome);
+    }
+    return rc;
+}
+
+baton_code ask_send(struct session *session, struct request *request,
+                    const struct ask_options *options, struct asked *ret_asked,
+                    struct baton_error *err)
 {
     const struct outcome_trust trust = session_trust(session);
     struct asked asked = {.code = BATON_OK};
     struct outcome_watch *watch = NULL;
-    baton_code rc = may_ask(session, request, unattended, err);
+    baton_code rc = may_ask(session, request, options->unattended, err);
     random_hex(request->id.s, 32);
     request->at = wall_now();
-    request->asker = asker_of(request, unattended);
+    request->asker = asker_of(request, options->unattended);
     if (rc == BATON_OK) {
         rc = outcome_watch_open(session->log, session->config->prefix.s, request->run_id.s, &trust,
                                 &watch, err);
@@ -147,11 +215,15 @@ baton_code ask_send(struct session *session, struct request *request, bool unatt
     if (rc == BATON_OK) {
         rc = send(session, request, err);
     }
-    if (rc == BATON_OK && timeout_ms > 0) {
-        rc = await(watch, request, (struct mono_ms){mono_now().v + timeout_ms}, &asked, err);
+    const struct mono_ms until = {mono_now().v + options->timeout_ms};
+    if (rc == BATON_OK && options->timeout_ms > 0) {
+        rc = await(watch, request, until, &asked, err);
+    }
+    if (rc == BATON_OK && options->wait_claim && asked.answered && asked.code == BATON_OK) {
+        rc = await_claims(watch, until, &asked, err);
     }
     outcome_watch_close(watch);
-    if (asked.code == BATON_E_confirm_needed && unattended) {
+    if (asked.code == BATON_E_confirm_needed && options->unattended) {
         asked.code = BATON_E_unattended_denied; /* nobody is there who could */
     }
     if (rc == BATON_OK) {

@@ -23,8 +23,10 @@ struct session;
 
 #define RUNS_ASK_TIMEOUT "10s"
 
-/* Sends a request and prints what came of it; the exit status. */
-int runs_ask(struct command *cmd, struct session *session, struct request *request);
+/* Sends a request and prints what came of it; the exit status. next: the command for a person, said where
+ * it is refused for who asks; NULL: none. */
+int runs_ask(struct command *cmd, struct session *session, struct request *request,
+             const char *next);
 /* A run as one JSON object and a newline. */
 void run_print_json(const struct run *run, struct buf *out);
 /* The same on standard output as the command wants it: JSON, or for people. */

@@ -21,10 +21,21 @@
 
 /* ---- what came of it ---- */
 
-static void print_answer(struct command *cmd, const struct request *request,
-                         const struct asked *asked, struct buf *out)
+/* Is it refused for who asks, so that a person may do it? */
+static bool for_person(baton_code code)
 {
-    const char *status = !asked->answered ? "queued" : asked->code == BATON_OK ? "done" : "refused";
+    return code == BATON_E_confirm_needed || code == BATON_E_unattended_denied ||
+           code == BATON_E_invoke_denied;
+}
+
+static void print_answer(struct command *cmd, const struct request *request,
+                         const struct asked *asked, const char *next, struct buf *out)
+{
+    const char *status = !asked->answered                   ? "queued"
+                         : asked->code != BATON_OK          ? "refused"
+                         : asked->n_claimed > 0             ? "delivered" /* H-22 */
+                         : request->kind == REQUEST_handoff ? "queued"
+                                                            : "done";
     if (!cmd->json) {
         buf_printf(out, "%s  %s  %s\n", status, request_word(request->kind), request->run_id.s);
         return;
@@ -37,6 +48,9 @@ static void print_answer(struct command *cmd, const struct request *request,
     jsonw_key_bool(&w, "answered", asked->answered);
     jsonw_key_text(&w, "code", asked->code != BATON_OK ? baton_code_word(asked->code) : NULL);
     jsonw_key_text(&w, "key", request->key[0] != '\0' ? request->key : NULL);
+    if (next != NULL && for_person(asked->code)) {
+        jsonw_key_plain(&w, "next_command", next, strlen(next));
+    }
     jsonw_key(&w, "result");
     jsonw_raw(&w, "", 0);
     if (asked->answer != NULL && asked->answer->result != NULL) {
@@ -69,13 +83,17 @@ static void refusal(const struct asked *asked, struct baton_error *err)
     json_free(doc);
 }
 
-int runs_ask(struct command *cmd, struct session *session, struct request *request)
+int runs_ask(struct command *cmd, struct session *session, struct request *request,
+             const char *next)
 {
     struct asked asked = {.code = BATON_OK};
     struct baton_error err = {BATON_OK, ""};
     struct buf out = BUF_INIT;
-    baton_code rc =
-        ask_send(session, request, cmd->unattended, command_int(cmd, "timeout"), &asked, &err);
+    const bool handoff = request->kind == REQUEST_handoff;
+    const struct ask_options options = {.unattended = cmd->unattended,
+                                        .wait_claim = handoff && command_flag(cmd, "wait-claim"),
+                                        .timeout_ms = command_int(cmd, "timeout")};
+    baton_code rc = ask_send(session, request, &options, &asked, &err);
     if (rc != BATON_OK) {
         return command_fail(cmd, rc, &err);
     }
@@ -83,17 +101,29 @@ int runs_ask(struct command *cmd, struct session *session, struct request *reque
     const bool same = request->kind == REQUEST_start && asked.code == BATON_E_duplicate;
     if (asked.code != BATON_OK && !same && !cmd->json) {
         refusal(&asked, &err);
+        if (next != NULL && for_person(asked.code)) {
+            struct buf line = BUF_INIT;
+            text_add(&line, next, strlen(next), 0);
+            if (buf_ok(&line)) {
+                command_note(cmd, "for a person: %s", line.data);
+            }
+            buf_done(&line);
+        }
         asked_done(&asked);
         return command_fail(cmd, err.code, &err);
     }
-    print_answer(cmd, request, &asked, &out);
+    print_answer(cmd, request, &asked, next, &out);
     command_print(cmd, &out);
     buf_done(&out);
     if (!asked.answered) {
         command_note(cmd, "no coordinator has answered yet; the request is in the log and will be "
                           "taken in");
     }
-    const int status = same ? 0 : baton_code_exit(asked.code);
+    int status = same ? 0 : baton_code_exit(asked.code);
+    if (status == 0 && options.wait_claim && asked.n_claimed == 0) {
+        command_note(cmd, "no worker has claimed it yet");
+        status = baton_code_exit(BATON_E_timed_out);
+    }
     asked_done(&asked);
     return status;
 }
@@ -113,7 +143,7 @@ static int ask_of_run(struct command *cmd, struct request *request, const char *
     if (rc == BATON_OK) {
         request->run_id = run->id;
         request->request_no = run->request_no + 1;
-        status = runs_ask(cmd, &session, request);
+        status = runs_ask(cmd, &session, request, NULL);
     }
     run_free(run);
     session_done(&session);
@@ -238,8 +268,11 @@ static const struct command_option handoff_options[] = {
     {.name = "summary", .argument = "TEXT", .kind = OPTION_text, .required = true, .help = "What is to be done."},
     {.name = "data", .letter = 'd', .argument = "KEY=VALUE", .kind = OPTION_multi,
      .help = "A fact that the transition's hook declares."},
+    {.name = "wait-claim", .kind = OPTION_flag,
+     .help = "Waits until a worker has claimed each of its turns: `delivered`, also where only some are. If none is in time, it stays "
+             "queued, and the exit status is 8."},
     {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = RUNS_ASK_TIMEOUT,
-     .help = "How long a coordinator's answer is waited for."},
+     .help = "How long a coordinator's answer is waited for, and claims with --wait-claim."},
 };
 /* clang-format on */
 
@@ -250,7 +283,8 @@ const struct baton_command cmd_handoff = {
     .description =
         "For a run that waits for a person: takes the one transition that leads from the sender to "
         "the target, without its verdict. Whatever forbids it is named with the stage where it "
-        "stopped, and nothing is published. The answer is queued, blocked or failed.",
+        "stopped, and nothing is published. The answer is delivered, queued, blocked or failed; "
+        "delivered means that a worker has claimed it, which only --wait-claim finds out.",
     .options = handoff_options,
     .n_options = COUNT_OF(handoff_options),
     .examples =

@@ -5,6 +5,7 @@
  */
 #include "producer/cmd_runs.h"
 
+#include "common/base/agent_mark.h"
 #include "common/base/check.h"
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
@@ -130,6 +131,53 @@ static baton_code read_all(struct command *cmd, struct request *request, struct 
     return BATON_OK;
 }
 
+/* ---- what a person types instead (L-06, L-12) ---- */
+
+/* One word of a shell's command line. */
+static void add_word(struct buf *out, const char *word)
+{
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/#:=-+@%,";
+    buf_add_char(out, ' ');
+    if (word[0] != '\0' && word[0] != '#' && word[strspn(word, plain)] == '\0') {
+        buf_add_text(out, word);
+        return;
+    }
+    buf_add_char(out, '\'');
+    for (const char *at = word; *at != '\0'; at++) {
+        if (*at == '\'') {
+            buf_add_text(out, "'\\''");
+        } else {
+            buf_add_char(out, *at);
+        }
+    }
+    buf_add_char(out, '\'');
+}
+
+/* The same start, as it was asked for. */
+static void next_command(struct command *cmd, const struct request *request, bool confirmed,
+                         struct buf *out)
+{
+    static const char *const names[] = {"workflow", "task",    "task-id", "rev",
+                                        "summary",  "payload", "deadline"};
+    size_t n = 0;
+    const char *const *data = command_list(cmd, "data", &n);
+    char rev[16];
+    snprintf(rev, sizeof(rev), "%d", (int)request->task_rev);
+    buf_add_text(out, "baton runs start");
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (command_given(cmd, names[i])) {
+            buf_printf(out, " --%s", names[i]);
+            add_word(out, strcmp(names[i], "rev") == 0 ? rev : command_text(cmd, names[i]));
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        buf_add_text(out, " --data");
+        add_word(out, data[i]);
+    }
+    buf_add_text(out, confirmed ? " --confirmed" : "");
+}
+
 /* ---- the verb ---- */
 
 static int run_start(struct command *cmd)
@@ -138,14 +186,24 @@ static int run_start(struct command *cmd)
     struct request request = {.kind = REQUEST_start};
     struct task_file task = {.rev = 0};
     struct baton_error err = {BATON_OK, ""};
+    struct buf next = BUF_INIT;
     int status = 0;
+    if (command_flag(cmd, "confirmed")) {
+        request.asker = REQUEST_ASKER_confirmed;
+    }
     baton_code rc = read_all(cmd, &request, &task, &err);
     if (rc == BATON_OK && (rc = session_open_signing(cmd, &session, &err)) == BATON_OK) {
         request.run_id = request_run_id(session.identity.fleet, session.identity.name, request.key);
-        status = runs_ask(cmd, &session, &request);
+        /* Under an agent's marker a person's yes is enough; a program's key carries none (L-06). */
+        const bool person = session.identity.principal == NULL ||
+                            trust_principal_kind(session.identity.principal) == PRINCIPAL_person;
+        next_command(cmd, &request, person && agent_mark() != NULL && !agent_in_attempt(), &next);
+        rc = buf_ok(&next) ? BATON_OK : baton_fail(&err, BATON_E_no_memory, "no memory");
+        status = rc == BATON_OK ? runs_ask(cmd, &session, &request, next.data) : 0;
     }
     session_done(&session);
     task_file_done(&task);
+    buf_done(&next);
     if (rc == BATON_E_usage) {
         return command_usage(cmd, "%s", err.text);
     }
@@ -178,6 +236,9 @@ static const struct command_option start_options[] = {
      .help = "The run expires then: 2026-11-29T14:20:43Z. The workflow's `deadline` unless given."},
     {.name = "key", .letter = 'k', .argument = "KEY", .kind = OPTION_text,
      .help = "Idempotency key: starting again with the same key is the same run. Random and printed unless given."},
+    {.name = "confirmed", .kind = OPTION_flag,
+     .help = "For an agent that works for you: you have said yes to this start. Counts for a workflow with `invoke: ask` and with your "
+             "key, and only where somebody is there (BATON_MODE, CI)."},
     {.name = "wait", .letter = 'w', .kind = OPTION_flag,
      .help = "Follows the run until it has ended or waits for a person; exit statuses as `runs wait`."},
     {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = RUNS_ASK_TIMEOUT,
@@ -195,7 +256,9 @@ const struct baton_command cmd_runs_start = {
     .description =
         "Asks the coordinators to begin a run, and prints its id. Its first turn goes to the "
         "workflow's `start`. Refused from inside an attempt (BATON_ATTEMPT): no agent starts a run "
-        "of its own.\n\n"
+        "of its own. An agent beside them (a program's key, or CLAUDECODE, GEMINI_CLI or "
+        "CODEX_SANDBOX in its environment) starts what the workflow's `invoke` lets it start; "
+        "what it may not, the answer has as a command for a person.\n\n"
         "A task in a file: of .md and .txt the first line is the summary, and the whole file the "
         "payload. Of .yaml, .yml and .json the keys are `id`, `rev`, `summary`, `data` (a section "
         "of texts), and for the payload either `text` or `payload`, a file beside this one. "

@@ -145,6 +145,24 @@ static void print_refusal(struct jsonw *w, const struct run *run, const struct r
     jsonw_key_plain(w, "text", text, strlen(text));
 }
 
+/* The turn of each target: what was sent now, or is there already. */
+static void print_turns(struct jsonw *w, const struct run *run, const struct handoff_result *result)
+{
+    slot_set left = result->status == HANDOFF_queued ? result->targets : 0;
+    jsonw_key(w, "turns");
+    jsonw_begin_array(w);
+    for (size_t i = run->n_kept; i-- > 0 && left != 0;) {
+        const struct run_turn *turn = &run->turns[i];
+        const size_t slot = run_slot(run, turn->slot.s);
+        if (slot != SIZE_MAX && (left & SLOT_BIT(slot)) != 0 &&
+            strcmp(turn->by.s, result->transition->name.s) == 0) {
+            jsonw_text(w, turn->id.s);
+            left &= ~SLOT_BIT(slot);
+        }
+    }
+    jsonw_end(w);
+}
+
 static void print_result(const struct run *run, const struct request *request, baton_code code,
                          const struct handoff_result *result, struct buf *out)
 {
@@ -164,6 +182,7 @@ static void print_result(const struct run *run, const struct request *request, b
             }
         }
         jsonw_end(&w);
+        print_turns(&w, run, result);
         jsonw_key(&w, "unreached");
         jsonw_begin_array(&w);
         for (size_t slot = 0; slot < run->workflow->n_slots; slot++) {

@@ -121,6 +121,39 @@ def test_h23_of_three_targets_one_cannot_be_reached(fresh):
 
 
 @pytest.mark.core
+def test_h20_h22_delivered_is_what_a_worker_has_claimed(fresh):
+    """H-20, H-22: without a worker a handoff is `queued`, and stays so however long is waited; it is not sent anew when one comes, and then it is `delivered`; of
+    three targets one that is claimed makes it `delivered`."""
+    host = with_workflows(fresh, {"w": SAME})
+    host.plan(services={"gamma": [{"verdict": "escalate"}]}, default=[{"verdict": "blocked"}])
+    host.worker("alpha")
+    run = start(host, workflow="w")
+    rest(host, run)
+    done = hand(host, run, "dev", "a.x", "--wait-claim", summary="look", seconds=3)
+    assert (done.status, done.one["status"], done.one["code"]) == (8, "queued", None), done
+    worker = host.worker("beta")
+    rest(host, run)
+    assert taken(show(host, run))["ax"] == 1 and len(host.calls(service="beta")) == 1
+    done = hand(host, run, "dev", "b.x", "--wait-claim").ok()
+    assert (done.one["status"], len(done.one["result"]["turns"])) == ("delivered", 1), done
+    rest(host, run)
+    assert hand(host, run, "dev", "a.x").ok().one["status"] == "queued"
+    rest(host, run)
+    done = hand(host, run, "dev", "*", "--wait-claim", seconds=3).ok()
+    assert (done.one["status"], len(done.one["result"]["turns"])) == ("delivered", 3), done
+    worker.stop()
+    # Asked again while it is there: what was claimed before counts, too.
+    host.plan(services={"beta": [{"until": host.fake + "/go", "verdict": "blocked"}], "gamma": [{"verdict": "escalate"}]}, default=[{"verdict": "blocked"}])
+    host.worker("beta"), host.worker("gamma")
+    rest(host, run)
+    assert hand(host, run, "dev", "b.x", "--wait-claim", summary="once").ok().one["status"] == "delivered"
+    done = hand(host, run, "dev", "b.x", "--wait-claim", summary="once").ok()
+    assert (done.one["status"], done.one["result"]["deduped"]) == ("delivered", True), done
+    open(host.fake + "/go", "w", encoding="ascii").close()
+    sound(host, rest(host, run))
+
+
+@pytest.mark.core
 def test_h17_h18_equal_slots_of_two_nodes(fresh):
     """H-17, H-18: the same words to slots of one name at three nodes, two of them at one service: three turns, each at its own; asked again, each is deduped by itself."""
     host = asking(fresh, SAME)

@@ -1,6 +1,7 @@
 """What people do with runs, for the tests of them: start one, look at it, wait for a state; and what must hold of each."""
 import os
 
+import proof
 from host import ready, wait_until
 
 CHAINS = {"owner": {"chain": ["alpha"]}, "reviewer": {"chain": ["beta", "gamma"]}, "arbiter": {"chain": ["gamma"]}}
@@ -43,9 +44,14 @@ def ask(host, *words):
     return host.run(*words, "--json", environment={"BATON_MODE": "attended"})
 
 
-def hand(host, run, from_, to, *more, summary="go on"):
+def run_id(fleet, requester, key):
+    """The id of the run that a start asks for (RECORD.md, Requests)."""
+    return "r-" + proof.sha256(b"BATON-RUN-1\0" + proof.lp(fleet) + proof.lp(requester) + proof.lp(key)).hex()[:30]
+
+
+def hand(host, run, from_, to, *more, summary="go on", seconds=30):
     """What a person hands on; the answer as the command printed it."""
-    return ask(host, "handoff", "--run", run, "--from", from_, "--to", to, "--summary", summary, "--timeout", "30s", *more)
+    return ask(host, "handoff", "--run", run, "--from", from_, "--to", to, "--summary", summary, "--timeout", f"{seconds}s", *more)
 
 
 def sent(host, run):
