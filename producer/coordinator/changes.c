@@ -32,7 +32,7 @@ void change_add(struct coordinator *c, struct run *take_run, int32_t partition)
  * session, since the membership is not kept alive meanwhile. */
 #define READ_TIMEOUT_MS 1000
 
-static baton_code read_ended(const struct coordinator *c, const struct image_row *row,
+static baton_code read_ended(struct coordinator *c, const struct image_row *row,
                              struct run **ret_run)
 {
     struct log_reader *reader = NULL;
@@ -45,7 +45,8 @@ static baton_code read_ended(const struct coordinator *c, const struct image_row
     if (log_reader_next(reader, 1, READ_TIMEOUT_MS, &batch, NULL) == BATON_OK && batch.count > 0) {
         const struct log_record *record = &batch.records[0];
         const bool found = record->offset == row->offset && record->value != NULL &&
-                           run_parse(record->value, record->value_len, ret_run, NULL) == BATON_OK;
+                           run_parse_shelved(record->value, record->value_len, &c->shelf, ret_run,
+                                             NULL) == BATON_OK;
         rc = found ? BATON_OK : BATON_E_store_failed;
     }
     log_batch_free(&batch);

@@ -54,7 +54,7 @@ static baton_code fold(struct coordinator *c, const struct engine_event *event,
             image_forget(&c->image, key);
             continue;
         }
-        baton_code rc = run_parse(record->value, record->value_len, &run, err);
+        baton_code rc = run_parse_shelved(record->value, record->value_len, &c->shelf, &run, err);
         if (rc == BATON_E_no_memory) {
             return rc;
         }
@@ -201,6 +201,7 @@ static void done(struct coordinator *c, bool leave)
         engine_close(c->engine, leave, CLOSE_TIMEOUT_MS);
     }
     image_done(&c->image);
+    workflow_shelf_done(&c->shelf);
     mailbox_free(c->mail);
     log_close(c->log);
     signer_free(c->signer);

@@ -76,6 +76,7 @@ struct coordinator {
     struct topic_name group;
     struct engine *engine;
     struct mailbox *mail;
+    struct workflow_shelf shelf; /* of all runs' workflows */
     struct image image;
     struct change *changes;
     size_t n_changes;

@@ -87,8 +87,13 @@ static baton_code begin(struct coordinator *c, const struct receipt *receipt,
         rc = baton_fail(err, BATON_E_deadline_exceeded, "the run was to be over at %s",
                         wall_text(request->deadline).s);
     }
+    struct workflow *shared = NULL;
+    if (rc == BATON_OK) { /* as its record will be read */
+        rc = workflow_shelf_find(&c->shelf, request->run_id.s, workflow->text, workflow->text_len,
+                                 &shared, err);
+    }
+    workflow_free(workflow);
     if (rc != BATON_OK) {
-        workflow_free(workflow);
         return rc;
     }
     struct run *run = calloc(1, sizeof(*run));
@@ -107,13 +112,14 @@ static baton_code begin(struct coordinator *c, const struct receipt *receipt,
     run->started_at = now;
     run->updated_at = now;
     run->deadline = request->deadline;
-    if (run->deadline.v == 0 && workflow->deadline_ms > 0) {
-        run->deadline.v = now.v + workflow->deadline_ms;
+    if (run->deadline.v == 0 && shared->deadline_ms > 0) {
+        run->deadline.v = now.v + shared->deadline_ms;
     }
-    run->workflow = workflow;
+    run->workflow = shared;
+    run->shelved = true;
     BATON_INVARIANT(run->summary != NULL);
     diag_line(DIAG_info, "run.started", D_TEXT("run", run->id.s), D_TEXT("by", run->by.s),
-              D_TEXT("workflow", workflow->name.s), D_TEXT("digest", workflow->digest),
+              D_TEXT("workflow", shared->name.s), D_TEXT("digest", shared->digest),
               D_TEXT("task", run->task_id.s));
     advance_start(c, run);
     change_add(c, run, partition);

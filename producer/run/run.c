@@ -74,7 +74,9 @@ void run_free(struct run *run)
         free(run->later);
         free(run->edges);
         free(run->turns);
-        workflow_free(run->workflow);
+        if (!run->shelved) {
+            workflow_free(run->workflow);
+        }
         free(run);
     }
 }
@@ -82,10 +84,15 @@ void run_free(struct run *run)
 baton_code run_copy(const struct run *from, struct run **ret_to)
 {
     struct buf value = BUF_INIT;
+    struct workflow *known[2] = {from->workflow};
+    struct workflow_shelf shelf = {.list = known, .count = 1, .cap = COUNT_OF(known)};
     baton_code rc = BATON_E_no_memory;
     run_encode(from, &value);
     if (buf_ok(&value)) {
-        rc = run_parse(value.data, value.len, ret_to, NULL);
+        rc = run_parse_shelved(value.data, value.len, from->shelved ? &shelf : NULL, ret_to, NULL);
+    }
+    if (rc == BATON_OK) {
+        (*ret_to)->shelved = from->shelved && (*ret_to)->workflow == from->workflow;
     }
     buf_done(&value);
     return rc;

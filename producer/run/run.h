@@ -21,6 +21,7 @@
 #include "common/base/limits.h"
 #include "common/base/state.h"
 #include "producer/run/tbl/run_states.h"
+#include "producer/workflow/shelf.h"
 #include "producer/workflow/workflow.h"
 
 #define RUN_TURNS_MAX 64 /* kept in the record: every open one, and the newest of the others */
@@ -114,9 +115,11 @@ struct run {
     struct run_turn *turns; /* oldest first, at most RUN_TURNS_MAX */
     size_t n_kept;
     struct workflow *workflow; /* frozen: from the record's own text */
+    bool shelved;              /* the workflow is a shelf's, not the run's own */
 };
 
 void run_free(struct run *run);
+/* A workflow of its own the copy reads again; a shelf's it shares. */
 baton_code run_copy(const struct run *from, struct run **ret_to);
 
 /* ---- moves: the only places where these change ---- */
@@ -172,5 +175,8 @@ int64_t run_sum(int64_t a, int64_t b);
 void run_encode(const struct run *run, struct buf *value);
 /* Strict. invalid_envelope, schema_unsupported, no_memory. */
 baton_code run_parse(const void *bytes, size_t len, struct run **ret_run, struct baton_error *err);
+/* The same; its workflow is the shelf's, which outlives the run. */
+baton_code run_parse_shelved(const void *bytes, size_t len, struct workflow_shelf *shelf,
+                             struct run **ret_run, struct baton_error *err);
 
 #endif

@@ -326,11 +326,25 @@ static baton_code read_words(const struct json_value *const *v, struct run *run,
     return BATON_OK;
 }
 
-static baton_code read_run(const struct json_doc *doc, struct run *run, struct baton_error *err)
+static baton_code read_workflow(const struct json_value *value, struct workflow_shelf *shelf,
+                                struct run *run, struct baton_error *err)
+{
+    size_t len;
+    const char *text = json_text(value, &len);
+    run->shelved = shelf != NULL;
+    baton_code rc =
+        run->shelved ? workflow_shelf_find(shelf, run->id.s, text, len, &run->workflow, err)
+                     : workflow_parse(run->id.s, text, len, NULL, &run->workflow, NULL, NULL, err);
+    return rc == BATON_E_bad_config ? baton_fail(err, BATON_E_invalid_envelope,
+                                                 WHAT ": its workflow is none that can be read")
+                                    : rc;
+}
+
+static baton_code read_run(const struct json_doc *doc, struct workflow_shelf *shelf,
+                           struct run *run, struct baton_error *err)
 {
     const struct json_value *v[R_COUNT];
     const struct json_value *root = json_root(doc);
-    size_t len;
     baton_code rc;
     if ((rc = fields_version(root, WHAT, err)) != BATON_OK ||
         (rc = fields_read(root, WHAT, run_table, R_COUNT, v, err)) != BATON_OK ||
@@ -360,14 +374,11 @@ static baton_code read_run(const struct json_doc *doc, struct run *run, struct b
         (rc = read_turns(v[R_turns], run, err)) != BATON_OK) {
         return rc;
     }
-    const char *text = json_text(v[R_workflow], &len);
-    rc = workflow_parse(run->id.s, text, len, NULL, &run->workflow, NULL, NULL, err);
-    return rc == BATON_E_bad_config ? baton_fail(err, BATON_E_invalid_envelope,
-                                                 WHAT ": its workflow is none that can be read")
-                                    : rc;
+    return read_workflow(v[R_workflow], shelf, run, err);
 }
 
-baton_code run_parse(const void *bytes, size_t len, struct run **ret_run, struct baton_error *err)
+baton_code run_parse_shelved(const void *bytes, size_t len, struct workflow_shelf *shelf,
+                             struct run **ret_run, struct baton_error *err)
 {
     struct json_doc *doc = NULL;
     struct run *run = calloc(1, sizeof(*run));
@@ -376,11 +387,16 @@ baton_code run_parse(const void *bytes, size_t len, struct run **ret_run, struct
         return baton_fail(err, BATON_E_no_memory, "no memory for a run");
     }
     if ((rc = json_parse(bytes, len, LIMIT_RECORD, LIMIT_JSON_DEPTH + 2, &doc, err)) == BATON_OK &&
-        (rc = read_run(doc, run, err)) == BATON_OK) {
+        (rc = read_run(doc, shelf, run, err)) == BATON_OK) {
         *ret_run = run;
         run = NULL;
     }
     run_free(run);
     json_free(doc);
     return rc;
+}
+
+baton_code run_parse(const void *bytes, size_t len, struct run **ret_run, struct baton_error *err)
+{
+    return run_parse_shelved(bytes, len, NULL, ret_run, err);
 }

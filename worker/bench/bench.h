@@ -38,6 +38,9 @@
 #define BENCH_WARM_RUNS 20       /* as BENCH_WARM_TURNS */
 #define BENCH_RUN_CHANGES 3      /* that a reviewer asks for before it approves */
 #define BENCH_RUN_TURNS (2 * (BENCH_RUN_CHANGES + 1))
+#define BENCH_RUN_TURN_MS                                                                          \
+    30 /* an executor takes, where it is measured how long what follows takes */
+#define BENCH_RUN_THREADS 32 /* of executors */
 
 enum bench_kind { BENCH_callback, BENCH_child, BENCH_KIND_COUNT };
 const char *bench_kind_word(enum bench_kind kind);
@@ -52,6 +55,7 @@ struct bench_page {
     _Atomic int64_t again;      /* starts of their next attempts; runs: of their first turns */
     _Atomic int64_t threads;    /* for a callback; 0: one */
     int64_t runs;               /* there is room for; 0: turns are of none */
+    _Atomic int64_t turn_ms;    /* that an executor of a run's turn takes */
     _Atomic int64_t start_ns[]; /* runs: start and end of each turn of a run, run after run */
 };
 
@@ -209,10 +213,10 @@ struct bench_runs_plan {
     int64_t seconds;
 };
 struct bench_runs {
-    double fill_s; /* it took to write the runs */
-    double
-        start_s; /* from the start of the coordinator until it has begun runs in all partitions */
-    int64_t rss_kib; /* then */
+    double fill_s;      /* it took to write the runs */
+    double start_s;     /* of the coordinator's process, until runs have begun in all partitions */
+    double start_cpu_s; /* of its CPU time, then */
+    int64_t rss_kib;    /* then */
     int64_t peak_kib;
     double handoffs_s; /* next turns that were sent, and have started */
     double cpu_s_1000; /* of the coordinator, for 1,000 of them */

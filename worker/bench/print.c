@@ -137,6 +137,7 @@ static void print_runs_json(struct command *cmd, const struct bench_figures *lis
             double value;
         } reals[] = {{"fill_s", runs->fill_s},
                      {"start_s", runs->start_s},
+                     {"start_cpu_s", runs->start_cpu_s},
                      {"handoffs_per_s", runs->handoffs_s},
                      {"cpu_s_per_1000", runs->cpu_s_1000},
                      {"p50_ms", runs->p50_ms},
@@ -159,9 +160,9 @@ static void print_runs_json(struct command *cmd, const struct bench_figures *lis
 
 static void print_runs_table(struct command *cmd, const struct bench_figures *list, size_t count)
 {
-    static const char *const titles[] = {"RUNS",   "OPEN",       "PROOF",      "START S",
-                                         "RSS MB", "HANDOFFS/S", "CPU S/1000", "PEAK MB",
-                                         "P50 MS", "P99 MS",     "WORST MS"};
+    static const char *const titles[] = {"RUNS",        "OPEN",   "PROOF",      "START S",
+                                         "START CPU S", "RSS MB", "HANDOFFS/S", "CPU S/1000",
+                                         "PEAK MB",     "P50 MS", "P99 MS",     "WORST MS"};
     struct table *table = table_new(titles, COUNT_OF(titles));
     if (table == NULL) {
         (void)command_fail(cmd, BATON_E_no_memory, NULL);
@@ -173,6 +174,7 @@ static void print_runs_table(struct command *cmd, const struct bench_figures *li
         table_int(table, command_int(cmd, "open"));
         table_text(table, list[i].proof ? "required" : "off");
         cell(table, 2, runs->start_s);
+        cell(table, 2, runs->start_cpu_s);
         cell(table, 1, (double)runs->rss_kib / 1024);
         table_int(table, (int64_t)runs->handoffs_s);
         cell(table, 3, runs->cpu_s_1000);
