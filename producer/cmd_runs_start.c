@@ -5,7 +5,6 @@
  */
 #include "producer/cmd_runs.h"
 
-#include "common/base/agent_mark.h"
 #include "common/base/check.h"
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
@@ -155,8 +154,7 @@ static void add_word(struct buf *out, const char *word)
 }
 
 /* The same start, as it was asked for. */
-static void next_command(struct command *cmd, const struct request *request, bool confirmed,
-                         struct buf *out)
+static void next_command(struct command *cmd, const struct request *request, struct buf *out)
 {
     static const char *const names[] = {"workflow", "task",    "task-id", "rev",
                                         "summary",  "payload", "deadline"};
@@ -175,7 +173,6 @@ static void next_command(struct command *cmd, const struct request *request, boo
         buf_add_text(out, " --data");
         add_word(out, data[i]);
     }
-    buf_add_text(out, confirmed ? " --confirmed" : "");
 }
 
 /* ---- the verb ---- */
@@ -194,10 +191,7 @@ static int run_start(struct command *cmd)
     baton_code rc = read_all(cmd, &request, &task, &err);
     if (rc == BATON_OK && (rc = session_open_signing(cmd, &session, &err)) == BATON_OK) {
         request.run_id = request_run_id(session.identity.fleet, session.identity.name, request.key);
-        /* Under an agent's marker a person's yes is enough; a program's key carries none (L-06). */
-        const bool person = session.identity.principal == NULL ||
-                            trust_principal_kind(session.identity.principal) == PRINCIPAL_person;
-        next_command(cmd, &request, person && agent_mark() != NULL && !agent_in_attempt(), &next);
+        next_command(cmd, &request, &next);
         rc = buf_ok(&next) ? BATON_OK : baton_fail(&err, BATON_E_no_memory, "no memory");
         status = rc == BATON_OK ? runs_ask(cmd, &session, &request, next.data) : 0;
     }

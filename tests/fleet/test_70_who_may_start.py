@@ -38,7 +38,8 @@ def listed(host):
 
 def written(host):
     """How many records each topic has that a run could be in."""
-    return {topic: len(host.log.records(topic, every=True)) for topic in host.log.topics() if ".handoff." in topic or topic.endswith(".runs")}
+    return {topic: len([one for one in host.log.records(topic, every=True) if not one.key.startswith(b"~")])
+            for topic in host.log.topics() if ".handoff." in topic or topic.endswith(".runs")}
 
 
 def append(host, key, run, **members):
@@ -73,9 +74,7 @@ def test_l01_l03_l04_l06_l15_what_an_agent_may_start(there, who, present, confir
             continue
         done.refused(code, 4)
         assert (listed(there), written(there)) == (runs, before), done
-        typed = shlex.split(done.one["next_command"])
-        assert typed[:9] == ["baton", "runs", "start", "--workflow", name, "--task", "t-1", "--summary", "Mend it's parser"], typed
-        assert typed[9:] == (["--confirmed"] if who == "mark" else []), typed
+        assert shlex.split(done.one["next_command"]) == ["baton", "runs", "start", "--workflow", name, "--task", "t-1", "--summary", "Mend it's parser"], done
 
 
 @pytest.mark.core
