@@ -1,11 +1,11 @@
 /*
- * A run moves on: its first turns, what follows a turn's end, what a person asks for, its end.
+ * A run moves on: its first turns, what follows a turn's end, its end.
  *
  * Every handoff goes through the one operation (producer/handoff/handoff.c); what it lets pass is
  * counted and sent here, in the batch that holds the run's record. So the count is the number of
  * handoffs that were taken, and nothing is ever refunded (I9).
  *
- * In: requests.c, outcomes.c, coordinator.c  Out: producer/handoff/handoff.c, send.c, hooks.c
+ * In: requests.c, outcomes.c, asked.c, coordinator.c  Out: producer/handoff/handoff.c, send.c, hooks.c
  */
 #include "producer/coordinator/internal.h"
 
@@ -36,6 +36,7 @@ void advance_wait(struct run *run, baton_code code, const char *stage, const cha
 void advance_end(struct coordinator *c, struct run *run, enum run_state state, const char *why)
 {
     const struct wall_ms now = wall_now();
+    asked_over(c, run);
     BATON_INVARIANT(run_move(run, state, why, now));
     for (size_t i = 0; i < run->n_kept; i++) {
         struct run_turn *turn = &run->turns[i];
@@ -49,7 +50,7 @@ void advance_end(struct coordinator *c, struct run *run, enum run_state state, c
 
 /* ---- taken handoffs ---- */
 
-static bool can_reach(void *arg, size_t slot, baton_code *ret_code)
+bool advance_can_reach(void *arg, size_t slot, baton_code *ret_code)
 {
     struct coordinator *c = ((void **)arg)[0];
     const struct run *run = ((void **)arg)[1];
@@ -73,10 +74,8 @@ static void tell_unreached(struct run *run, const char *by, slot_set unreached)
     buf_done(&why);
 }
 
-/* A handoff that may pass: counted once, a turn for each target (I9). False: none could be sent; the
- * run waits, and the result says so, too. */
-static bool take(struct coordinator *c, struct run *run, const struct handoff_ask *ask,
-                 struct handoff_result *result, const char *parent, const char *data)
+bool advance_take(struct coordinator *c, struct run *run, const struct handoff_ask *ask,
+                  struct handoff_result *result, const char *parent, const char *data)
 {
     struct buf told = BUF_INIT;
     struct baton_error err = {BATON_OK, ""};
@@ -134,16 +133,40 @@ void advance_start(struct coordinator *c, struct run *run)
 /* ---- what follows the end of a turn ---- */
 
 /* No end may leave others at work behind: the run ends when the last of its turns has. */
-static void end_by(struct coordinator *c, struct run *run, const struct workflow_end *end,
-                   const char *summary)
+static void end_by(struct coordinator *c, struct run *run, const struct run_turn *turn,
+                   const struct workflow_end *end, const char *summary)
 {
     char why[RUN_WHY_MAX + 1];
     if (run_turns_open(run) > 0) {
+        run_hold(run, turn->id.s, summary != NULL ? strdup(summary) : NULL);
+        if (run->state == RUN_active) { /* else it says what is waited for */
+            snprintf(run->why, sizeof(run->why), "%s is reached, and other turns are still open",
+                     end->name.s);
+        }
         run->updated_at = wall_now();
         return;
     }
     snprintf(why, sizeof(why), "%s: %.900s", end->name.s, summary != NULL ? summary : "");
     advance_end(c, run, end->as == WORKFLOW_END_completed ? RUN_completed : RUN_failed, why);
+}
+
+bool advance_held(struct coordinator *c, struct run *run)
+{
+    const struct run_turn *turn = run_turn_find(run, run->held.turn.s);
+    if (turn == NULL || run_turns_open(run) > 0 || run->pending.turn.s[0] != '\0' ||
+        run->n_later > 0) {
+        return false;
+    }
+    const struct workflow_end *end =
+        workflow_end_on(run->workflow, run_slot(run, turn->slot.s), turn->verdict);
+    char *summary = run->held.summary;
+    run->held.summary = NULL;
+    run_hold(run, "", NULL);
+    if (end != NULL) {
+        end_by(c, run, turn, end, summary);
+    }
+    free(summary);
+    return end != NULL;
 }
 
 static void wait_for_answer(struct run *run, const struct run_turn *turn, const char *summary)
@@ -158,7 +181,7 @@ static void wait_for_answer(struct run *run, const struct run_turn *turn, const 
 /* The data of the pending end: what a hook has patched counts from there on, as its summary (H-34). */
 static const char *facts_of(const struct coordinator *c, const struct run *run)
 {
-    const struct hook_end *hook = hooks_end_of(c, run);
+    const struct hook_end *hook = hooks_end_of(c, run, NULL);
     return hook != NULL && hook->data != NULL ? hook->data : run->pending.data;
 }
 
@@ -168,7 +191,7 @@ static struct handoff_ask decide_pending(struct coordinator *c, struct run *run,
                                          struct handoff_result *ret_result)
 {
     const char *target = run->pending.target;
-    const struct hook_end *hook = hooks_end_of(c, run);
+    const struct hook_end *hook = hooks_end_of(c, run, NULL);
     const char *said = run->pending.summary != NULL ? run->pending.summary : run->summary;
     const char *names[LIMIT_DATA_KEYS];
     struct json_doc *data = NULL;
@@ -184,7 +207,7 @@ static struct handoff_ask decide_pending(struct coordinator *c, struct run *run,
         .data = names,
         .turn = turn,
         .hook = hook != NULL ? &hook->decision : NULL,
-        .reachable = can_reach,
+        .reachable = advance_can_reach,
         .reachable_arg = reach,
     };
     handoff_decide(run, &ask, ret_result);
@@ -204,7 +227,7 @@ static void wait_for_hook(struct coordinator *c, struct run *run, const struct r
         snprintf(why, sizeof(why), "hook %s looks at it", result->transition->hook->name.s);
         BATON_INVARIANT(run_move(run, RUN_active, why, wall_now()));
     }
-    hooks_want(c, run, turn, result, summary, data);
+    hooks_want(c, run, turn, result, summary, data, NULL);
 }
 
 static void answer_pending(struct coordinator *c, struct run *run)
@@ -223,7 +246,7 @@ static void answer_pending(struct coordinator *c, struct run *run)
         char *summary = run->pending.summary;
         run->pending.summary = NULL;
         run_pend(run, "", NULL, NULL, NULL);
-        end_by(c, run, end, summary);
+        end_by(c, run, turn, end, summary);
         free(summary);
         return;
     }
@@ -249,7 +272,7 @@ static void answer_pending(struct coordinator *c, struct run *run)
     const struct turn_id parent = turn->id;
     struct run_pending pending = run->pending; /* its texts are used until the turns are sent */
     run->pending = (struct run_pending){.turn = {""}};
-    if (!take(c, run, &ask, &result, parent.s, facts)) {
+    if (!advance_take(c, run, &ask, &result, parent.s, facts)) {
         run->pending = pending; /* not answered yet */
         return;
     }
@@ -271,119 +294,6 @@ void advance_again(struct coordinator *c, struct run *run)
         advance_pending(c, run);
     } else if (run->state == RUN_waiting && !run_begun(run)) {
         advance_start(c, run);
-    }
-}
-
-/* ---- what a person asks for ---- */
-
-/* Would a turn with this summary and data, after parent, be the one that is open already (H-15)? What a
- * repeat must share is its content (RECORD.md section 2). */
-static bool is_same(const struct coordinator *c, const struct run *run, const struct run_turn *open,
-                    const char *parent, const char *summary, const char *data)
-{
-    struct turn *turn = NULL;
-    const struct turn_draft draft = {
-        .fleet = c->fleet.s,
-        .origin = COORDINATOR_PRINCIPAL,
-        .service = open->born.s,
-        .role = open->role,
-        .task_id = run->task_id.s,
-        .run_id = run->id.s,
-        .intent = open->by.s,
-        .key = parent,
-        .parent = parent,
-        .created_at = wall_now(),
-        .deadline = run->deadline,
-        .summary = summary,
-        .data = data,
-        .data_len = strlen(data),
-        .payload = "",
-        .payload_json = run->payload,
-        .payload_json_len = run->payload != NULL ? strlen(run->payload) : 0,
-    };
-    const bool same = turn_encode(&draft, &turn, NULL) == BATON_OK &&
-                      memcmp(turn->content.b, open->content.b, DIGEST_LEN) == 0;
-    turn_free(turn);
-    return same;
-}
-
-/*
- * A sender has one continuation at a time (R-32, I20): while its own turn is open, or what was handed on
- * along this transition, nothing more follows; the same once more is only told so (H-15). False: decided.
- */
-static bool may_follow(const struct coordinator *c, const struct run *run,
-                       const struct request *request, const struct run_turn *last,
-                       struct handoff_result *result)
-{
-    const struct run_turn *open = last != NULL && turn_state_open(last->state) ? last : NULL;
-    for (size_t i = 0; i < run->n_kept && open == NULL; i++) {
-        const struct run_turn *turn = &run->turns[i];
-        const bool follows = strcmp(turn->from.s, request->from) == 0 &&
-                             strcmp(turn->by.s, result->transition->name.s) == 0;
-        open = follows && turn_state_open(turn->state) ? turn : NULL;
-    }
-    if (open == NULL) {
-        return true;
-    }
-    if (open != last) {
-        struct buf told = BUF_INIT;
-        told_data(run, request->from, NULL, request->data, &told);
-        result->deduped = is_same(c, run, open, last != NULL ? last->id.s : run->id.s,
-                                  request->summary, told.data);
-        buf_done(&told);
-    }
-    if (!result->deduped) {
-        result->status = HANDOFF_blocked;
-        result->stage = HANDOFF_STAGE_resolve_run;
-        result->code = BATON_E_turn_open;
-        snprintf(result->text, sizeof(result->text),
-                 "turn %s of %s is still %s; what follows exists once it has ended", open->id.s,
-                 open->slot.s, turn_state_word(open->state));
-    }
-    return false;
-}
-
-void advance_asked(struct coordinator *c, struct run *run, const struct request *request,
-                   bool person, struct handoff_result *ret_result)
-{
-    void *reach[] = {c, run};
-    const char *names[LIMIT_DATA_KEYS];
-    struct json_doc *data = NULL;
-    const struct run_turn *last = NULL;
-    for (size_t i = run->n_kept; i-- > 0;) { /* an open one, else the newest */
-        const struct run_turn *one = &run->turns[i];
-        if (strcmp(one->slot.s, request->from) == 0 &&
-            (last == NULL || (!turn_state_open(last->state) && turn_state_open(one->state)))) {
-            last = one;
-        }
-    }
-    const struct handoff_ask ask = {
-        .actor = person ? HANDOFF_ACTOR_person : HANDOFF_ACTOR_agent,
-        .from = request->from,
-        .target = request->target,
-        .summary = request->summary,
-        .n_data = told_names(request->data, names, &data),
-        .data = names,
-        .reachable = can_reach,
-        .reachable_arg = reach,
-    };
-    handoff_decide(run, &ask, ret_result);
-    json_free(data);
-    if (ret_result->wants_hook) {
-        snprintf(ret_result->text, sizeof(ret_result->text),
-                 "hook %s has to look at it, and in this version hooks run only for what a verdict "
-                 "or an executor asks for",
-                 ret_result->transition->hook->name.s);
-    }
-    if (ret_result->status == HANDOFF_queued && may_follow(c, run, request, last, ret_result)) {
-        char parent[ID_MAX + 1];
-        snprintf(parent, sizeof(parent), "%s", last != NULL ? last->id.s : run->id.s);
-        if (take(c, run, &ask, ret_result, parent, request->data)) {
-            run_pend_answered(run, request->from); /* this is the answer */
-            if (run_pend_next(run)) {
-                advance_pending(c, run);
-            }
-        }
     }
 }
 
@@ -423,8 +333,8 @@ static void look_one(void *arg, const struct image_row *row)
     struct looking *looking = arg;
     struct run *run = row->run;
     const bool over = run->deadline.v > 0 && run->deadline.v <= looking->now.v;
-    if (looking->n < LOOKS_MAX &&
-        (over || may_go_on(looking->c, run) || hooks_lost(looking->c, run))) {
+    if (looking->n < LOOKS_MAX && (over || may_go_on(looking->c, run) ||
+                                   hooks_lost(looking->c, run) || asked_lost(looking->c, run))) {
         looking->due[looking->n++] = row->id;
     }
 }
@@ -443,6 +353,8 @@ void advance_look(struct coordinator *c)
         }
         if (run->deadline.v > 0 && run->deadline.v <= looking->now.v) {
             advance_end(c, run, RUN_expired, "its deadline has passed");
+        } else if (asked_lost(c, run)) {
+            asked_again(c, run);
         } else {
             advance_again(c, run);
         }

@@ -1,15 +1,16 @@
 /*
- * Hooks of pending ends: each is run once for each decision, while the run stays as it is.
+ * Hooks of pending ends, and of handoffs that were asked for: each is run once for each decision, while
+ * the run stays as it is.
  *
- *   wanted ----> runs ----> ended: the pending end is decided again, with what it said
+ *   wanted ----> runs ----> ended: it is decided again, with what it said
  *     |           |
  *     +-> (gone)  +-> gone: nobody waits for it any more; killed, its end is dropped
  *
- * A hook is wanted in the batch that leaves its end pending, and started once that is committed. What it
+ * A hook is wanted in the batch that leaves its end (or what was asked) pending, and started once that is committed. What it
  * said is in memory only: after a restart, and where another coordinator takes the run over, it runs
  * again. Its command comes from the workflow's file on disk, never from the run's record.
  *
- * In: advance.c, coordinator.c, requests.c  Out: producer/hook/hook.h
+ * In: advance.c, asked.c, coordinator.c, requests.c  Out: producer/hook/hook.h
  */
 #include "common/base/check.h"
 #include "common/base/jsonw.h"
@@ -30,7 +31,8 @@ struct hooking {
     enum hooking_state state;
     struct plain_id run_id;
     int32_t epoch;
-    struct turn_id turn; /* whose end is pending */
+    struct plain_id request; /* that asked for it; "": it is for a pending end */
+    struct turn_id turn;     /* whose end is pending, or of the sender */
     struct plain_id workflow;
     struct workflow_name hook;
     char *task_id;
@@ -52,16 +54,23 @@ static void hooking_free(struct hooking *one)
     free(one);
 }
 
+static bool was_asked(const struct hooking *one)
+{
+    return one->request.s[0] != '\0';
+}
+
 static bool is_for(const struct hooking *one, const struct run *run)
 {
     return run != NULL && one->state != HOOKING_gone && strcmp(one->run_id.s, run->id.s) == 0 &&
-           one->epoch == run->epoch && strcmp(one->turn.s, run->pending.turn.s) == 0;
+           one->epoch == run->epoch &&
+           (was_asked(one) ? strcmp(one->request.s, run->asked.request.s) == 0
+                           : strcmp(one->turn.s, run->pending.turn.s) == 0);
 }
 
-static struct hooking *find(const struct coordinator *c, const struct run *run)
+static struct hooking *find(const struct coordinator *c, const struct run *run, bool asked)
 {
     struct hooking *one = c->hooks;
-    while (one != NULL && !is_for(one, run)) {
+    while (one != NULL && (!is_for(one, run) || was_asked(one) != asked)) {
         one = one->next;
     }
     return one;
@@ -80,18 +89,25 @@ bool hooks_may_look(const struct run *run)
 
 bool hooks_lost(const struct coordinator *c, const struct run *run)
 {
-    return hooks_may_look(run) && find(c, run) == NULL;
+    return hooks_may_look(run) && find(c, run, false) == NULL;
 }
 
-const struct hook_end *hooks_end_of(const struct coordinator *c, const struct run *run)
+bool hooks_none_for(const struct coordinator *c, const struct run *run,
+                    const struct run_asked *asked)
 {
-    const struct hooking *one = find(c, run);
+    return find(c, run, asked != NULL) == NULL;
+}
+
+const struct hook_end *hooks_end_of(const struct coordinator *c, const struct run *run,
+                                    const struct run_asked *asked)
+{
+    const struct hooking *one = find(c, run, asked != NULL);
     return one != NULL && one->state == HOOKING_ended ? &one->end : NULL;
 }
 
 void hooks_forget(struct coordinator *c, const struct run *run)
 {
-    struct hooking *one = find(c, run);
+    struct hooking *one = find(c, run, false);
     if (one != NULL && one->state == HOOKING_ended && one->end.decision.code != BATON_OK) {
         one->state = HOOKING_gone; /* taken out by the next look */
     }
@@ -102,7 +118,7 @@ void hooks_forget(struct coordinator *c, const struct run *run)
 /* What it is to judge (H-29). */
 static void write_input(const struct run *run, const struct run_turn *turn,
                         const struct handoff_result *result, const char *summary, const char *data,
-                        struct buf *out)
+                        const struct run_asked *asked, struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
     const struct workflow_transition *transition = result->transition;
@@ -113,7 +129,7 @@ static void write_input(const struct run *run, const struct run_turn *turn,
     jsonw_key_text(&w, "task_id", run->task_id.s);
     jsonw_key_int(&w, "task_rev", run->task_rev);
     jsonw_key_text(&w, "task_status", task_status_word(run->task_status));
-    jsonw_key_text(&w, "from", turn->slot.s);
+    jsonw_key_text(&w, "from", asked != NULL ? asked->from : turn->slot.s);
     jsonw_key_text(&w, "transition", transition->name.s);
     jsonw_key(&w, "targets");
     jsonw_begin_array(&w);
@@ -129,31 +145,41 @@ static void write_input(const struct run *run, const struct run_turn *turn,
     } else {
         jsonw_key_raw(&w, "data", "{}", 2);
     }
-    jsonw_key_text(&w, "verdict", verdict_word(turn->verdict));
-    jsonw_key_text(&w, "turn_id", turn->id.s);
-    jsonw_key_int(&w, "attempt", turn->attempt);
+    const bool said = turn != NULL && turn->has_verdict;
+    jsonw_key_text(&w, "verdict", said ? verdict_word(turn->verdict) : NULL);
+    jsonw_key_text(&w, "turn_id", turn != NULL ? turn->id.s : NULL);
+    jsonw_key_int(&w, "attempt", turn != NULL ? turn->attempt : 0);
+    if (asked != NULL) {
+        jsonw_key_text(&w, "asked_by", asked->by.s);
+    }
     jsonw_end(&w);
     BATON_INVARIANT(buf_ok(out));
 }
 
 void hooks_want(struct coordinator *c, const struct run *run, const struct run_turn *turn,
-                const struct handoff_result *result, const char *summary, const char *data)
+                const struct handoff_result *result, const char *summary, const char *data,
+                const struct run_asked *asked)
 {
-    if (find(c, run) != NULL) {
+    if (find(c, run, asked != NULL) != NULL) {
         return; /* it runs: once for each decision, however slow it is (I35) */
     }
     struct hooking *one = calloc(1, sizeof(*one));
     BATON_INVARIANT(one != NULL);
     one->run_id = run->id;
     one->epoch = run->epoch;
-    one->turn = turn->id;
+    if (asked != NULL) {
+        one->request = asked->request;
+    }
+    if (turn != NULL) {
+        one->turn = turn->id;
+    }
     one->workflow = run->workflow->name;
     one->hook = result->transition->hook->name;
     one->task_id = strdup(run->task_id.s);
-    one->attempt = turn->attempt;
+    one->attempt = turn != NULL ? turn->attempt : 1;
     one->data = data != NULL ? strdup(data) : NULL;
     BATON_INVARIANT(one->task_id != NULL && (data == NULL || one->data != NULL));
-    write_input(run, turn, result, summary, data, &one->input);
+    write_input(run, turn, result, summary, data, asked, &one->input);
     struct hooking **at = &c->hooks;
     while (*at != NULL) {
         at = &(*at)->next;
@@ -268,11 +294,16 @@ void hooks_heard(struct coordinator *c, void *mail)
     engine_again(c->engine);
 }
 
-/* The pending end is decided once more, with what its hook said or for a new hook. */
+/* It is decided once more, with what its hook said or for a new hook. */
 static void decide(struct coordinator *c, const struct hooking *one)
 {
     struct run *run = NULL;
-    if (change_of(c, one->run_id.s, &run) == BATON_OK) {
+    if (change_of(c, one->run_id.s, &run) != BATON_OK || !is_for(one, run)) {
+        return; /* a decision before it in this batch has changed that */
+    }
+    if (was_asked(one)) {
+        asked_again(c, run);
+    } else {
         advance_pending(c, run);
     }
 }
@@ -286,7 +317,8 @@ static void look_one(struct coordinator *c, struct hooking *one)
     if (one->state == HOOKING_gone) {
         return;
     }
-    if (!is_for(one, run) || (one->state == HOOKING_wanted && !undecided(run))) {
+    const bool open = was_asked(one) || (run != NULL && undecided(run));
+    if (!is_for(one, run) || (one->state == HOOKING_wanted && !open)) {
         one->state = HOOKING_gone; /* cancelled, moved away, or its batch was dropped (H-27) */
         if (one->run != NULL) {
             hook_stop(one->run);
@@ -296,7 +328,7 @@ static void look_one(struct coordinator *c, struct hooking *one)
     if (one->state == HOOKING_wanted && c->n_hooks_run < HOOKS_AT_ONCE) {
         start(c, one);
     }
-    if (one->state == HOOKING_ended && undecided(run)) {
+    if (one->state == HOOKING_ended && open) {
         decide(c, one);
     } else if (one->state == HOOKING_ended && run->code == BATON_E_hook_retry) {
         if (one->again_at.v <= now.v) {

@@ -109,6 +109,10 @@ void changes_put(struct coordinator *c);
 void changes_committed(struct coordinator *c);
 void changes_drop(struct coordinator *c);
 
+/* requests.c: what a handoff came to, as an answer's result. */
+void requests_print_handoff(const struct run *run, const struct handoff_result *result,
+                            struct buf *out);
+
 /* requests.c, outcomes.c: one record each; it is taken in, or left for later. */
 void requests_take(struct coordinator *c, const struct engine_event *event);
 void outcomes_take(struct coordinator *c, const struct engine_event *event);
@@ -122,20 +126,42 @@ void advance_pending(struct coordinator *c, struct run *run);
 void advance_again(struct coordinator *c, struct run *run);
 /* Makes a run wait, and says for what; code and stage of what was refused, or BATON_OK and "". */
 void advance_wait(struct run *run, baton_code code, const char *stage, const char *why);
-/* What a person or a program asks for: the result says what came of it. */
-void advance_asked(struct coordinator *c, struct run *run, const struct request *request,
-                   bool person, struct handoff_result *ret_result);
+/* An end that was reached while other turns were open counts, now that none is. False: none was. */
+bool advance_held(struct coordinator *c, struct run *run);
+/* A handoff that may pass: counted once, a turn for each target (I9). False: none could be sent; the
+ * run waits, and the result says so, too. */
+bool advance_take(struct coordinator *c, struct run *run, const struct handoff_ask *ask,
+                  struct handoff_result *result, const char *parent, const char *data);
+/* handoff_reachable; arg: coordinator and run, two pointers. */
+bool advance_can_reach(void *arg, size_t slot, baton_code *ret_code);
 /* Ends the run: cancels what is open, tells it. */
 void advance_end(struct coordinator *c, struct run *run, enum run_state state, const char *why);
 /* Deadlines, and pending ends whose targets could not be written to. */
 void advance_look(struct coordinator *c);
 
-/* hooks.c: each of the run's pending end */
-/* It is to run, once the batch is committed; nothing if it does already. */
+/* asked.c: handoffs that people and programs ask for */
+/* What came of it in *ret_result; false: its hook is to look at it first, and the answer comes later. */
+bool asked_take(struct coordinator *c, struct run *run, const struct request *request,
+                const char *by, bool person, struct handoff_result *ret_result);
+/* Decides once more about the one that waits for its hook, and answers it. */
+void asked_again(struct coordinator *c, struct run *run);
+/* One waits for a hook that nobody knows of: it ran in an earlier coordinator. */
+bool asked_lost(const struct coordinator *c, const struct run *run);
+/* The run ends: one that still waits is refused. */
+void asked_over(struct coordinator *c, struct run *run);
+
+/* hooks.c: each of the run's pending end, or of the handoff that was asked for */
+/* It is to run, once the batch is committed; nothing if it does already. asked NULL: for the pending end;
+ * turn may be NULL with it only. */
 void hooks_want(struct coordinator *c, const struct run *run, const struct run_turn *turn,
-                const struct handoff_result *result, const char *summary, const char *data);
+                const struct handoff_result *result, const char *summary, const char *data,
+                const struct run_asked *asked);
 /* What it said, borrowed; NULL: it has not ended. */
-const struct hook_end *hooks_end_of(const struct coordinator *c, const struct run *run);
+const struct hook_end *hooks_end_of(const struct coordinator *c, const struct run *run,
+                                    const struct run_asked *asked);
+/* Is there none for what was asked? */
+bool hooks_none_for(const struct coordinator *c, const struct run *run,
+                    const struct run_asked *asked);
 /* Is there a pending end at which a hook looks, or will by itself? */
 bool hooks_may_look(const struct run *run);
 /* The end waits for a hook that nobody knows of: it ran in an earlier coordinator. */

@@ -259,7 +259,8 @@ static void take_parked(struct run *run, struct run_turn *turn, const struct out
     }
 }
 
-static void take_cancelled(struct run *run, struct run_turn *turn, const struct outcome *outcome)
+static void take_cancelled(struct coordinator *c, struct run *run, struct run_turn *turn,
+                           const struct outcome *outcome)
 {
     char why[RUN_WHY_MAX + 1];
     const bool waited = waits_for(run, turn);
@@ -267,6 +268,8 @@ static void take_cancelled(struct run *run, struct run_turn *turn, const struct 
     snprintf(why, sizeof(why), "turn %s of %s was cancelled", turn->id.s, turn->slot.s);
     if (waited && run_turns_open(run) > 0) {
         wake(run, why); /* for the others: they work, or are waited for in their turn */
+    } else if ((waited || run->state == RUN_active) && advance_held(c, run)) {
+        return; /* an end was reached before, and this was all that it waited for */
     } else if (waited || (run->state == RUN_active && run_turns_open(run) == 0)) {
         advance_wait(run, BATON_OK, "", why);
     }
@@ -306,7 +309,7 @@ static void take_event(struct coordinator *c, struct run *run, struct run_turn *
         take_parked(run, turn, outcome);
         break;
     case OUTCOME_cancelled:
-        take_cancelled(run, turn, outcome);
+        take_cancelled(c, run, turn, outcome);
         break;
     case OUTCOME_claimed:
         take_going_on(run, turn, outcome, TURN_running);

@@ -206,6 +206,12 @@ static void print_result(const struct run *run, const struct request *request, b
     BATON_INVARIANT(buf_ok(out));
 }
 
+void requests_print_handoff(const struct run *run, const struct handoff_result *result,
+                            struct buf *out)
+{
+    print_result(run, NULL, result->code, result, out);
+}
+
 static baton_code touch(struct coordinator *c, struct run *run)
 {
     if (!run_state_open(run->state)) {
@@ -255,8 +261,9 @@ static baton_code check_asked(const struct run *run, const struct receipt *recei
                : BATON_E_duplicate; /* sent again, or decided on what is no more so */
 }
 
+/* *ret_later: it is answered once a hook has looked at it. */
 static baton_code act(struct coordinator *c, struct run *run, const struct receipt *receipt,
-                      const struct request *request, struct buf *said)
+                      const struct request *request, struct buf *said, bool *ret_later)
 {
     const char *by = receipt->signer != NULL ? trust_principal_name(receipt->signer) : "nobody";
     struct handoff_result result = {.code = BATON_OK};
@@ -278,7 +285,7 @@ static baton_code act(struct coordinator *c, struct run *run, const struct recei
         rc = reopen(c, run, by, request->reason);
         break;
     case REQUEST_handoff:
-        advance_asked(c, run, request, by_person(receipt, request), &result);
+        *ret_later = !asked_take(c, run, request, by, by_person(receipt, request), &result);
         rc = result.code;
         of_handoff = &result;
         break;
@@ -334,8 +341,11 @@ void requests_take(struct coordinator *c, const struct engine_event *event)
     } else if (run == NULL) {
         answer(c, request, "", rc);
     } else {
-        rc = act(c, run, receipt, request, &said);
-        send_answer(c, request, said.data, rc);
+        bool later = false;
+        rc = act(c, run, receipt, request, &said, &later);
+        if (!later) {
+            send_answer(c, request, said.data, rc);
+        }
     }
     buf_done(&said);
     engine_take(c->engine);

@@ -376,7 +376,10 @@ void run_draw_now(const struct run *run, struct wall_ms now, struct buf *out)
             add_at_turn(run, &run->turns[i], now, out);
         }
     }
-    if (run->state == RUN_waiting) {
+    if (run->asked.request.s[0] != '\0') {
+        buf_printf(out, "hook: looks at the handoff %s -> %s that %s asks for\n", run->asked.from,
+                   run->asked.target, run->asked.by.s);
+    } else if (run->state == RUN_waiting) {
         add_help(run, out);
     } else if (!run_state_open(run->state)) {
         buf_printf(out, "next: `baton runs reopen %.*s --reason TEXT` begins it anew\n", RUN_SHOWN,

@@ -71,6 +71,7 @@ void run_free(struct run *run)
         free(run->data);
         free(run->payload);
         forget_pending(run);
+        run_ask_done(run);
         free(run->later);
         free(run->edges);
         free(run->turns);
@@ -122,6 +123,7 @@ bool run_move(struct run *run, enum run_state to, const char *why, struct wall_m
     }
     if (!run_state_open(to)) {
         forget_pending(run);
+        run_ask_done(run);
     }
     run->ended_at = run_state_open(to) ? (struct wall_ms){0} : now;
     return true;
@@ -229,8 +231,42 @@ void run_pend_answered(struct run *run, const char *slot)
     run->n_later = kept;
 }
 
+void run_hold(struct run *run, const char *turn_id, char *take_summary)
+{
+    free(run->held.summary);
+    run->held = (struct run_pending){.turn = turn_id_of(turn_id), .summary = take_summary};
+}
+
+bool run_ask(struct run *run, const struct run_asked *asked)
+{
+    if (strlen(asked->data) > RUN_DATA_MAX) {
+        return false;
+    }
+    run_ask_done(run);
+    run->asked = (struct run_asked){.request = asked->request,
+                                    .by = asked->by,
+                                    .person = asked->person,
+                                    .from = strdup(asked->from),
+                                    .target = strdup(asked->target),
+                                    .summary = strdup(asked->summary),
+                                    .data = strdup(asked->data)};
+    BATON_INVARIANT(run->asked.from != NULL && run->asked.target != NULL &&
+                    run->asked.summary != NULL && run->asked.data != NULL);
+    return true;
+}
+
+void run_ask_done(struct run *run)
+{
+    free(run->asked.from);
+    free(run->asked.target);
+    free(run->asked.summary);
+    free(run->asked.data);
+    run->asked = (struct run_asked){.person = false};
+}
+
 static void forget_pending(struct run *run)
 {
+    run_hold(run, "", NULL);
     do {
         run_pend(run, "", NULL, NULL, NULL);
     } while (run_pend_next(run));
@@ -260,6 +296,7 @@ bool run_count(struct run *run, const char *transition)
     }
     edge->taken++;
     edge->total++;
+    run_hold(run, "", NULL);
     return true;
 }
 

@@ -77,6 +77,17 @@ struct run_pending {
     char *data;    /* raw JSON object, at most RUN_DATA_MAX, or NULL */
 };
 
+/* A handoff that somebody has asked for, while the hook of its transition looks at it. */
+struct run_asked {
+    struct plain_id request; /* what is to be answered; "": nothing is asked */
+    struct plain_id by;
+    bool person;
+    char *from; /* texts as in the request */
+    char *target;
+    char *summary;
+    char *data; /* raw JSON object, at most RUN_DATA_MAX */
+};
+
 /* How often a transition was taken, and what its turns took. */
 struct run_edge {
     struct plain_id name;
@@ -100,6 +111,9 @@ struct run {
     struct run_pending
         *later; /* ends that came while it waited, or a hook looked at it; oldest first */
     size_t n_later;
+    struct run_pending
+        held; /* an end that was reached while other turns were open: turn and summary */
+    struct run_asked asked;
     int32_t request_no; /* requests taken so far */
     struct plain_id by; /* who started it */
     char *summary;      /* of the task */
@@ -142,6 +156,13 @@ bool run_pend_later(struct run *run, const char *turn_id, char *take_target, cha
 void run_pend_answered(struct run *run, const char *slot);
 /* The oldest of those becomes what is pending. False: there is none. Contract: nothing is pending. */
 bool run_pend_next(struct run *run);
+/* An end was reached while other turns are open: it counts once they have ended and led nowhere (takes the
+ * summary, which may be NULL). What is taken after it makes it count no more. */
+void run_hold(struct run *run, const char *turn_id, char *take_summary);
+/* Somebody's handoff waits for its hook (copies the texts); false: its data is too large. */
+bool run_ask(struct run *run, const struct run_asked *asked);
+/* It was answered. */
+void run_ask_done(struct run *run);
 /* A transition was taken (or RUN_START): counts it, whichever number of turns it begins (I9). False:
  * no memory. */
 bool run_count(struct run *run, const char *transition);

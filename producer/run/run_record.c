@@ -22,18 +22,22 @@
 
 static const struct field run_table[] = {RUN_FIELDS(FIELD_ROW)};
 static const struct field pending_table[] = {RUN_PENDING_FIELDS(FIELD_ROW)};
+static const struct field asked_table[] = {RUN_ASKED_FIELDS(FIELD_ROW)};
 static const struct field edge_table[] = {RUN_EDGE_FIELDS(FIELD_ROW)};
 static const struct field turn_table[] = {RUN_TURN_FIELDS(FIELD_ROW)};
 #define R_INDEX(name, kind, need, max) R_##name,
 #define P_INDEX(name, kind, need, max) P_##name,
+#define A_INDEX(name, kind, need, max) A_##name,
 #define E_INDEX(name, kind, need, max) E_##name,
 #define T_INDEX(name, kind, need, max) T_##name,
 enum { RUN_FIELDS(R_INDEX) R_COUNT };
 enum { RUN_PENDING_FIELDS(P_INDEX) P_COUNT };
+enum { RUN_ASKED_FIELDS(A_INDEX) A_COUNT };
 enum { RUN_EDGE_FIELDS(E_INDEX) E_COUNT };
 enum { RUN_TURN_FIELDS(T_INDEX) T_COUNT };
 #undef R_INDEX
 #undef P_INDEX
+#undef A_INDEX
 #undef E_INDEX
 #undef T_INDEX
 
@@ -69,6 +73,19 @@ static void write_pending(struct jsonw *w, const struct run_pending *pending)
     if (pending->data != NULL) { /* as a text: members of the root only are kept as they stand */
         field_write(w, "data", pending->data);
     }
+    jsonw_end(w);
+}
+
+static void write_asked(struct jsonw *w, const struct run_asked *asked)
+{
+    jsonw_begin_object(w);
+    field_write(w, "request", asked->request.s);
+    field_write(w, "by", asked->by.s);
+    jsonw_key_bool(w, "person", asked->person);
+    field_write(w, "from", asked->from);
+    field_write(w, "target", asked->target);
+    field_write(w, "summary", asked->summary);
+    field_write(w, "data", asked->data);
     jsonw_end(w);
 }
 
@@ -131,6 +148,14 @@ void run_encode(const struct run *run, struct buf *value)
             write_pending(&w, &run->later[i]);
         }
         jsonw_end(&w);
+    }
+    if (run->held.turn.s[0] != '\0') {
+        jsonw_key(&w, "held");
+        write_pending(&w, &run->held);
+    }
+    if (run->asked.request.s[0] != '\0') {
+        jsonw_key(&w, "asked");
+        write_asked(&w, &run->asked);
     }
     jsonw_key_int(&w, "request_no", run->request_no);
     field_write(&w, "by", run->by.s);
@@ -293,6 +318,24 @@ static baton_code read_pending(const struct json_value *value, struct run_pendin
                : baton_fail(err, BATON_E_no_memory, "no memory for a run");
 }
 
+static baton_code read_asked(const struct json_value *value, struct run_asked *asked,
+                             struct baton_error *err)
+{
+    const struct json_value *v[A_COUNT];
+    baton_code rc =
+        value != NULL ? fields_read(value, "asked", asked_table, A_COUNT, v, err) : BATON_OK;
+    if (value == NULL || rc != BATON_OK) {
+        return rc;
+    }
+    asked->request = plain_id_of(field_text(v[A_request]));
+    asked->by = plain_id_of(field_text(v[A_by]));
+    asked->person = json_bool(v[A_person]);
+    return field_copy(v[A_from], &asked->from) && field_copy(v[A_target], &asked->target) &&
+                   field_copy(v[A_summary], &asked->summary) && field_copy(v[A_data], &asked->data)
+               ? BATON_OK
+               : baton_fail(err, BATON_E_no_memory, "no memory for a run");
+}
+
 static baton_code read_later(const struct json_value *array, struct run *run,
                              struct baton_error *err)
 {
@@ -370,6 +413,8 @@ static baton_code read_run(const struct json_doc *doc, struct workflow_shelf *sh
     }
     if ((rc = read_pending(v[R_pending], &run->pending, err)) != BATON_OK ||
         (rc = read_later(v[R_later], run, err)) != BATON_OK ||
+        (rc = read_pending(v[R_held], &run->held, err)) != BATON_OK ||
+        (rc = read_asked(v[R_asked], &run->asked, err)) != BATON_OK ||
         (rc = read_edges(v[R_edges], run, err)) != BATON_OK ||
         (rc = read_turns(v[R_turns], run, err)) != BATON_OK) {
         return rc;

@@ -248,17 +248,6 @@ def test_h39_only_the_hook_that_declares_it_sees_it(hooked):
         (["with"], "token-of-github"), (["bare"], None), (["with"], "token-of-github")]
 
 
-@pytest.mark.drivers("local")
-def test_a_persons_handoff_runs_no_hook(hooked):
-    """`baton handoff` along a transition with a hook is refused and says why; the run stays as it was."""
-    hooked.begin(BLOCK)
-    run = hooked.start()
-    hooked.waits(run, "hook_blocked")
-    done = ask(hooked.host, "handoff", "--run", run, "--from", "dev", "--to", "rev", "--summary", "go")
-    assert (done.one["code"], done.one["result"]["stage"]) == ("hook_unavailable", "hook") and "hooks run only" in done.one["result"]["text"], done
-    assert len(hooked.calls()) == 1 and hooked.waits(run, "hook_blocked")
-
-
 @pytest.mark.core
 def test_h27_i35_slow_once_and_cancelled_meanwhile(hooked):
     """H-27, I35: a slow hook runs once, whatever else happens, and others' runs go on; when its run is cancelled it is ended and nothing is published."""

@@ -20,6 +20,8 @@
     FIELD(stage,       word,        optional, 32) \
     FIELD(pending,     object,      optional, 4) \
     FIELD(later,       array,       optional, RUN_TURNS_MAX) \
+    FIELD(held,        object,      optional, 4) \
+    FIELD(asked,       object,      optional, 7) \
     FIELD(request_no,  count,       required, 2147483647) \
     FIELD(by,          id,          required, 0) \
     FIELD(summary,     text,        required, LIMIT_SUMMARY) \
@@ -39,6 +41,15 @@
     FIELD(target,  text,   optional, RUN_TARGET_MAX) \
     FIELD(summary, text,   optional, RUN_SUMMARY_MAX) \
     FIELD(data,    text,   optional, RUN_DATA_MAX)
+
+#define RUN_ASKED_FIELDS(FIELD) \
+    FIELD(request, id,   required, 0) \
+    FIELD(by,      id,   required, 0) \
+    FIELD(person,  flag, required, 0) \
+    FIELD(from,    line, required, RUN_TARGET_MAX) \
+    FIELD(target,  line, required, RUN_TARGET_MAX) \
+    FIELD(summary, text, required, RUN_SUMMARY_MAX) \
+    FIELD(data,    text, required, RUN_DATA_MAX)
 
 #define RUN_EDGE_FIELDS(FIELD) \
     FIELD(name,    id,    required, 0) \

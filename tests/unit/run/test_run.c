@@ -153,11 +153,19 @@ static void test_its_record_comes_back_as_it_was(void **state)
     run_pend(run, turn->id.s, strdup("dev"), strdup("line\n"), strdup("{\"a\":\"b\"}"));
     assert_true(run_pend_later(run, turn->id.s, NULL, strdup("second"), NULL));
     assert_true(run_pend_later(run, turn->id.s, strdup("rev"), NULL, strdup("{}")));
+    run_hold(run, turn->id.s, strdup("fine"));
+    const struct run_asked asked = {
+        plain_id_of("q-1"), plain_id_of("alice"), true, "dev", "rev.a", "go on", "{\"k\":\"v\"}"};
+    assert_true(run_ask(run, &asked));
     run_encode(run, &first);
     assert_true(buf_ok(&first));
     assert_int_equal(run_parse(first.data, first.len, &back, NULL), BATON_OK);
     run_encode(back, &second);
     assert_string_equal(first.data, second.data);
+    assert_string_equal(back->held.summary, "fine");
+    assert_true(back->asked.person && strcmp(back->asked.data, asked.data) == 0);
+    assert_true(run_count(back, "review")); /* what is taken after it makes it count no more */
+    assert_string_equal(back->held.turn.s, "");
     assert_string_equal(back->pending.data, run->pending.data);
     run_pend(back, "", NULL, NULL, NULL);
     assert_true(run_pend_next(back)); /* in the order in which they came */
@@ -234,6 +242,15 @@ static void test_H24_no_end_makes_the_record_too_large(void **state)
         snprintf(id, sizeof(id), "%032x", i);
         assert_true(run_pend_later(run, id, NULL, summary, data));
     }
+    char *data = calloc(1, RUN_DATA_MAX + 2);
+    assert_non_null(data);
+    memset(data, '"', RUN_DATA_MAX + 1);
+    struct run_asked asked = {
+        plain_id_of("q-1"), plain_id_of("alice"), true, "dev", "rev", "x", data};
+    assert_false(run_ask(run, &asked));
+    data[RUN_DATA_MAX] = '\0';
+    assert_true(run_ask(run, &asked));
+    free(data);
     run_encode(run, &value);
     assert_true(buf_ok(&value) && value.len < LIMIT_RECORD / 2);
     assert_int_equal(run_parse(value.data, value.len, &back, NULL), BATON_OK);
