@@ -154,8 +154,12 @@ static void test_its_record_comes_back_as_it_was(void **state)
     assert_true(run_pend_later(run, turn->id.s, NULL, strdup("second"), NULL));
     assert_true(run_pend_later(run, turn->id.s, strdup("rev"), NULL, strdup("{}")));
     run_hold(run, turn->id.s, strdup("fine"));
+    char from[] = "dev";
+    char target[] = "rev.a";
+    char said[] = "go on";
+    char facts[] = "{\"k\":\"v\"}";
     const struct run_asked asked = {
-        plain_id_of("q-1"), plain_id_of("alice"), true, "dev", "rev.a", "go on", "{\"k\":\"v\"}"};
+        plain_id_of("q-1"), plain_id_of("alice"), true, from, target, said, facts};
     assert_true(run_ask(run, &asked));
     run_encode(run, &first);
     assert_true(buf_ok(&first));
@@ -245,8 +249,9 @@ static void test_H24_no_end_makes_the_record_too_large(void **state)
     char *data = calloc(1, RUN_DATA_MAX + 2);
     assert_non_null(data);
     memset(data, '"', RUN_DATA_MAX + 1);
-    struct run_asked asked = {
-        plain_id_of("q-1"), plain_id_of("alice"), true, "dev", "rev", "x", data};
+    char name[] = "dev";
+    const struct run_asked asked = {
+        plain_id_of("q-1"), plain_id_of("alice"), true, name, name, name, data};
     assert_false(run_ask(run, &asked));
     data[RUN_DATA_MAX] = '\0';
     assert_true(run_ask(run, &asked));
