@@ -54,6 +54,12 @@ static baton_code fold(struct coordinator *c, const struct engine_event *event,
             image_forget(&c->image, key);
             continue;
         }
+        if (run_record_ended(record->value, record->value_len)) { /* read when it is asked for */
+            if (!image_place(&c->image, key, event->partition, record->offset)) {
+                return baton_fail(err, BATON_E_no_memory, "out of memory for the runs");
+            }
+            continue;
+        }
         baton_code rc = run_parse_shelved(record->value, record->value_len, &c->shelf, &run, err);
         if (rc == BATON_E_no_memory) {
             return rc;
@@ -62,7 +68,7 @@ static baton_code fold(struct coordinator *c, const struct engine_event *event,
             diag_line(DIAG_error, "run.unreadable", D_TEXT("run", key),
                       D_INT("partition", event->partition), D_INT("offset", record->offset),
                       D_TEXT("error", err->text));
-            if (!image_bar(&c->image, key, event->partition, record->offset)) {
+            if (!image_place(&c->image, key, event->partition, record->offset)) {
                 return baton_fail(err, BATON_E_no_memory, "out of memory for the runs");
             }
             continue;

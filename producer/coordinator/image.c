@@ -93,7 +93,7 @@ static struct image_row *place(struct image *image, const char *run_id, int32_t 
     return row;
 }
 
-bool image_bar(struct image *image, const char *run_id, int32_t partition, int64_t offset)
+bool image_place(struct image *image, const char *run_id, int32_t partition, int64_t offset)
 {
     return place(image, run_id, partition, offset) != NULL;
 }
@@ -104,7 +104,6 @@ bool image_fold(struct image *image, struct run *take_run, int32_t partition, in
     if (row == NULL) {
         return false;
     }
-    row->request_no = take_run->request_no;
     if (run_state_open(take_run->state)) {
         row->run = take_run;
         image->n_open++;

@@ -23,8 +23,7 @@ struct image_row {
     struct plain_id id;
     int32_t partition;
     int64_t offset;  /* of its newest record */
-    struct run *run; /* open; NULL: it has ended */
-    int32_t request_no;
+    struct run *run; /* open; NULL: it has ended, or cannot be read */
 };
 
 struct image {
@@ -39,9 +38,9 @@ struct image_row *image_find(const struct image *image, const char *run_id);
 /* Takes the run as the newest state; an ended one is freed and only its place kept. */
 bool image_fold(struct image *image, struct run *take_run, int32_t partition, int64_t offset);
 void image_forget(struct image *image, const char *run_id);
-/* There is a run whose newest record cannot be read: neither does an older one count, nor may it begin
- * anew. False: no memory. */
-bool image_bar(struct image *image, const char *run_id, int32_t partition, int64_t offset);
+/* There is a run of which no more is known than where its newest record lies, since it has ended or cannot
+ * be read: neither does an older one count, nor may it begin anew. False: no memory. */
+bool image_place(struct image *image, const char *run_id, int32_t partition, int64_t offset);
 void image_drop_partition(struct image *image, int32_t partition);
 /* Calls each for every open run. */
 void image_each(const struct image *image, void (*each)(void *arg, const struct image_row *row),

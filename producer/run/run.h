@@ -199,5 +199,8 @@ baton_code run_parse(const void *bytes, size_t len, struct run **ret_run, struct
 /* The same; its workflow is the shelf's, which outlives the run. */
 baton_code run_parse_shelved(const void *bytes, size_t len, struct workflow_shelf *shelf,
                              struct run **ret_run, struct baton_error *err);
+/* Is it the record of a run that has ended, as run_encode writes one? Looks at its beginning only: for whoever
+ * meets thousands of them and needs few. False, too, for what run_parse should judge. */
+bool run_record_ended(const void *bytes, size_t len);
 
 #endif

@@ -445,3 +445,23 @@ baton_code run_parse(const void *bytes, size_t len, struct run **ret_run, struct
 {
     return run_parse_shelved(bytes, len, NULL, ret_run, err);
 }
+
+/* Nothing but plain words and numbers stands before it, as run_encode writes: no text can look so. */
+#define STATE_WITHIN 512
+
+bool run_record_ended(const void *bytes, size_t len)
+{
+    static const char begin[] = "{\"version\":1,";
+    static const char key[] = ",\"state\":\"";
+    const char *text = bytes;
+    enum run_state state;
+    if (len < sizeof(begin) || memcmp(text, begin, sizeof(begin) - 1) != 0 ||
+        text[len - 1] != '}') {
+        return false;
+    }
+    const char *at = memmem(text, len < STATE_WITHIN ? len : STATE_WITHIN, key, sizeof(key) - 1);
+    const char *word = at != NULL ? at + sizeof(key) - 1 : NULL;
+    const char *end = at != NULL ? memchr(word, '"', (size_t)(text + len - word)) : NULL;
+    return end != NULL && run_state_parse(word, (size_t)(end - word), &state) &&
+           !run_state_open(state);
+}

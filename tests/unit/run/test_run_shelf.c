@@ -1,4 +1,5 @@
-/* Runs along one workflow share it: read by its bytes once, whatever becomes of the runs. */
+/* What makes thousands of runs cheap: runs along one workflow share it, read by its bytes once, whatever becomes
+ * of them; and an ended one is known by the beginning of its record. */
 #include "run_fixture.h"
 
 static void test_runs_of_one_workflow_share_it_and_others_do_not(void **state)
@@ -47,10 +48,41 @@ static void test_runs_of_one_workflow_share_it_and_others_do_not(void **state)
     workflow_shelf_done(&shelf);
 }
 
+/* What a coordinator's start relies on for ended runs; whatever else it is, run_parse is to judge. */
+static void test_a_record_says_at_its_beginning_that_its_run_has_ended(void **state)
+{
+    static const char *const others[] = {
+        "",
+        "{",
+        "{}",
+        "{\"version\":1,}",
+        "{\"version\":1,\"state\":\"completed",
+        "{\"version\":1,\"x\":\"\\\"state\\\":\\\"completed\\\"\"}",
+        "{\"version\":2,\"run_id\":\"r\",\"state\":\"completed\"}",
+        "{\"version\":1,\"run_id\":\"r\",\"state\":\"finished\"}"};
+    (void)state;
+    for (int i = 0; i < RUN_STATE_COUNT; i++) {
+        struct run *run = run_make();
+        struct buf value = BUF_INIT;
+        free(run->summary);
+        run->summary = strdup("\",\"state\":\"completed\"");
+        run->state = (enum run_state)i;
+        run_encode(run, &value);
+        assert_int_equal(run_record_ended(value.data, value.len), !run_state_open(run->state));
+        assert_false(run_record_ended(value.data, value.len - 1));
+        buf_done(&value);
+        run_free(run);
+    }
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        assert_false(run_record_ended(others[i], strlen(others[i])));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_runs_of_one_workflow_share_it_and_others_do_not),
+        cmocka_unit_test(test_a_record_says_at_its_beginning_that_its_run_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
