@@ -2,6 +2,7 @@
 FILE, RUN, HANDOFF = "unit/test_workflow_file", "unit/test_run", "unit/test_handoff"
 FLEET = "fleet/test_67_runs.py"
 HOOK, HOOKS = "unit/test_hook", "fleet/test_69_hooks.py"
+COUNTS, WHO = "fleet/test_66_handoff_counts.py", "fleet/test_70_who_may_start.py"
 
 ROWS = (
     # ---- the workflow ----
@@ -78,4 +79,35 @@ ROWS = (
     ("another_turns_end_is_forgotten", "I9", "producer/coordinator/advance.c",
      "while (run->pending.turn.s[0] == '\\0' && run_pend_next(run));", "while (false);",
      f"{HOOKS} test_another_turns_end_meanwhile[local]"),
+    # ---- names, counts, repeats ----
+    ("equal_slots_of_two_nodes", "H-17, S14", "producer/coordinator/send.c",
+     'snprintf(key, sizeof(key), "%s.%s.%s.%d", parent, by, name.s, n);',
+     'snprintf(key, sizeof(key), "%s.%s.%s.%d", parent, by, run->workflow->slots[slot].name.s, n);',
+     f"{COUNTS} test_h17_a_broadcast_to_equal_slots[local]"),
+    ("the_hook_before_the_cap", "H-14, S14", "producer/handoff/tbl/stages.h",
+     '    STAGE(cycle_limit,        blocked, "may the transition be taken once more") \\\n    STAGE(hook,               blocked, "does its hook let it pass") \\\n',
+     '    STAGE(hook,               blocked, "does its hook let it pass") \\\n    STAGE(cycle_limit,        blocked, "may the transition be taken once more") \\\n',
+     f"{HOOKS} test_h14_at_the_cap_no_hook_is_asked[local]"),
+    ("what_has_ended_dedupes", "H-16, S14", "producer/coordinator/asked.c",
+     "        open = follows && turn_state_open(turn->state) ? turn : NULL;", "        open = follows ? turn : NULL;",
+     f"{FLEET} test_h15_h16_the_same_handoff_while_it_is_open[local]"),
+    ("queued_is_delivered", "H-22", "producer/cmd_runs_ask.c",
+     ": asked->n_claimed > 0 ", ": asked->n_turns > 0 ",
+     f"{COUNTS} test_h20_h22_delivered_is_what_a_worker_has_claimed[local]"),
+    # ---- who asks ----
+    ("a_program_touches", "S12, S14", "producer/coordinator/requests.c",
+     "request_wants_person(request->kind) && !by_person(receipt, request)", "request_wants_person(request->kind) && false",
+     f"{WHO} test_l10_l18_l19_a_refused_request_leaves_the_run_as_it_was[local]"),
+    ("a_marker_is_nothing", "L-03", "producer/coordinator/requests.c",
+     "return key_of_person(receipt) && request->asker == REQUEST_ASKER_owner_of_key;", "return key_of_person(receipt);",
+     f"{WHO} test_l03_a_marker_goes_before_the_key[local-CLAUDECODE]"),
+    ("a_programs_yes_counts", "L-06", "producer/coordinator/requests.c",
+     "key_of_person(receipt) && request->asker == REQUEST_ASKER_confirmed;", "request->asker == REQUEST_ASKER_confirmed;",
+     f"{WHO} test_l06_a_yes_in_a_record_is_nobodys[local]"),
+    ("nobody_confirms", "L-04, S14", "producer/ask.c",
+     "request->asker == REQUEST_ASKER_confirmed && !unattended", "request->asker == REQUEST_ASKER_confirmed",
+     f"{WHO} test_l01_l03_l04_l06_l15_what_an_agent_may_start[local-mark-unattended-confirmed]"),
+    ("started_from_inside", "L-09", "producer/ask.c",
+     "if (agent_in_attempt() && request->kind == REQUEST_start) {", "if (agent_in_attempt() && request->kind == REQUEST_COUNT) {",
+     f"{WHO} test_l09_nothing_is_started_from_inside[local]"),
 )
