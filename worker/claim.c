@@ -463,6 +463,7 @@ void claim_start(struct worker *w, struct decision *decision)
         .attempt = record->attempt,
         .boot = w->boot,
         .role = turn->role,
+        .verdicts = turn->verdicts,
         .task = turn->task_id,
         .task_rev = turn->task_rev,
         .run = turn->run_id,

@@ -59,3 +59,12 @@ bool verdict_legal(enum role role, enum verdict verdict)
     BATON_PRE((unsigned)role < ROLE_COUNT && (unsigned)verdict < VERDICT_COUNT);
     return word_in_list(role_verdicts[role], verdict_words[verdict]);
 }
+
+verdict_set verdicts_of(enum role role)
+{
+    verdict_set set = 0;
+    for (unsigned i = 0; i < VERDICT_COUNT; i++) {
+        set |= verdict_legal(role, (enum verdict)i) ? VERDICT_BIT(i) : 0;
+    }
+    return set;
+}

@@ -31,6 +31,12 @@ const char *verdict_word(enum verdict verdict);
 /* May a turn of this role end with this verdict? (the default; see tbl/roles.h) */
 bool verdict_legal(enum role role, enum verdict verdict);
 
+/* A set of verdicts: bit 1 << verdict. */
+typedef unsigned verdict_set;
+#define VERDICT_BIT(verdict) (1u << (unsigned)(verdict))
+/* All that are legal for the role. */
+verdict_set verdicts_of(enum role role);
+
 /* A set of roles: bit 1 << role. */
 typedef unsigned role_set;
 #define ROLE_BIT(role) (1u << (unsigned)(role))

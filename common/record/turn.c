@@ -119,12 +119,34 @@ static void copy_text(char *to, size_t size, const struct json_value *value)
     memcpy(to, text, len + 1);
 }
 
+/* `ext.verdicts`: what is left of the role's verdicts. Whatever else stands there is the origin's own. */
+static verdict_set read_verdicts(enum role role, const struct json_value *ext)
+{
+    const verdict_set all = verdicts_of(role);
+    const struct json_value *list = ext != NULL ? json_member(ext, "verdicts") : NULL;
+    verdict_set set = 0;
+    if (list == NULL || json_kind(list) != JSON_array) {
+        return all;
+    }
+    for (const struct json_value *one = json_first(list); one != NULL; one = json_next(one)) {
+        enum verdict verdict;
+        size_t len = 0;
+        const char *word = json_kind(one) == JSON_text ? json_text(one, &len) : "";
+        if (!verdict_parse(word, len, &verdict) || !verdict_legal(role, verdict)) {
+            return all;
+        }
+        set |= VERDICT_BIT(verdict);
+    }
+    return set != 0 ? set : all;
+}
+
 /* Every value has the form of its row. */
 static void fill(const struct json_value *const *v, struct turn *turn)
 {
     size_t len;
     const char *role = json_text(v[T_role], &len);
     BATON_INVARIANT(role_parse(role, len, &turn->role));
+    turn->verdicts = read_verdicts(turn->role, v[T_ext]);
     turn->id = turn_id_of(field_text(v[T_turn_id]));
     turn->origin = plain_id_of(field_text(v[T_origin]));
     turn->service = service_id_of(field_text(v[T_service]));
@@ -255,6 +277,21 @@ void turn_free(struct turn *turn)
 
 /* ---- writing ---- */
 
+static void write_verdicts(struct jsonw *w, verdict_set verdicts)
+{
+    jsonw_key(w, "ext");
+    jsonw_begin_object(w);
+    jsonw_key(w, "verdicts");
+    jsonw_begin_array(w);
+    for (unsigned i = 0; i < VERDICT_COUNT; i++) {
+        if ((verdicts & VERDICT_BIT(i)) != 0) {
+            jsonw_text(w, verdict_word((enum verdict)i));
+        }
+    }
+    jsonw_end(w);
+    jsonw_end(w);
+}
+
 static void write_draft(const struct turn_draft *draft, struct turn_id id,
                         struct wall_ms expires_at, struct buf *out)
 {
@@ -282,6 +319,9 @@ static void write_draft(const struct turn_draft *draft, struct turn_id id,
     } else {
         jsonw_key(&w, "payload");
         payload_write(&w, draft->media_type, draft->payload, draft->payload_len);
+    }
+    if (draft->verdicts != 0 && draft->verdicts != verdicts_of(draft->role)) {
+        write_verdicts(&w, draft->verdicts);
     }
     field_write_time(&w, "not_before", draft->not_before);
     field_write_time(&w, "deadline", draft->deadline);

@@ -28,6 +28,7 @@ struct turn {
     struct plain_id origin;
     struct service_id service; /* the first target */
     enum role role;
+    verdict_set verdicts; /* with which it may end: the role's, or what the origin leaves of them */
     struct task_id task_id;
     int32_t task_rev;
     struct plain_id run_id; /* "" outside a run */
@@ -52,6 +53,7 @@ struct turn_draft {
     const char *origin;
     const char *service;
     enum role role;
+    verdict_set verdicts; /* 0: all of the role */
     const char *task_id;
     int32_t task_rev;
     const char *run_id; /* "" outside a run */

@@ -32,6 +32,7 @@ static bool is_same(const struct coordinator *c, const struct run *run, const st
         .origin = COORDINATOR_PRINCIPAL,
         .service = open->born.s,
         .role = open->role,
+        .verdicts = run->workflow->verdicts[open->role],
         .task_id = run->task_id.s,
         .run_id = run->id.s,
         .intent = open->by.s,

@@ -220,7 +220,8 @@ static void take_completed(struct coordinator *c, struct run *run, struct run_tu
     struct said said = {.has_verdict = false};
     read_result(outcome, &said);
     turn->attempt = outcome->attempt;
-    turn->has_verdict = said.has_verdict && verdict_legal(turn->role, said.verdict);
+    turn->has_verdict =
+        said.has_verdict && (run->workflow->verdicts[turn->role] & VERDICT_BIT(said.verdict)) != 0;
     turn->verdict = turn->has_verdict ? said.verdict : turn->verdict;
     turn->cost = run_sum(turn->cost, said.cost);
     turn->code = BATON_OK;
@@ -237,8 +238,9 @@ static void take_completed(struct coordinator *c, struct run *run, struct run_tu
     }
     if (!turn->has_verdict) { /* no worker of ours tells so; nothing is made of it (S10) */
         char why[RUN_WHY_MAX + 1];
-        snprintf(why, sizeof(why), "turn %s of %s ended without a verdict of its role", turn->id.s,
-                 turn->slot.s);
+        snprintf(why, sizeof(why),
+                 "turn %s of %s ended without a verdict that the workflow leaves to its role",
+                 turn->id.s, turn->slot.s);
         advance_wait(run, BATON_E_no_verdict, "", why);
         free(said.target);
         free(said.summary);

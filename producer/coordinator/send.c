@@ -86,6 +86,7 @@ bool send_turn(struct coordinator *c, struct run *run, const char *by, const cha
         .origin = COORDINATOR_PRINCIPAL,
         .service = service,
         .role = role,
+        .verdicts = run->workflow->verdicts[role],
         .task_id = run->task_id.s,
         .task_rev = run->task_rev,
         .run_id = run->id.s,

@@ -43,10 +43,7 @@ static void read_verdicts(struct workflow_reading *reading, const struct yaml_no
 {
     struct workflow *workflow = reading->workflow;
     for (int role = 0; role < ROLE_COUNT; role++) {
-        for (int v = 0; v < VERDICT_COUNT; v++) {
-            workflow->verdicts[role] |=
-                verdict_legal((enum role)role, (enum verdict)v) ? VERDICT_BIT(v) : 0;
-        }
+        workflow->verdicts[role] = verdicts_of((enum role)role);
     }
     if (!yaml_is_map(&reading->findings, map, "verdicts")) {
         return;

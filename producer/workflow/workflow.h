@@ -15,9 +15,9 @@
 #include "common/base/config.h"
 #include "producer/workflow/tbl/words.h"
 
-#define WORKFLOW_NAME_MAX 30          /* node, slot, transition, hook: [a-z0-9_-]; NODE.SLOT is an id */
-#define WORKFLOW_SLOTS_MAX 64         /* of all nodes: sets of them are one integer */
-#define WORKFLOW_ROWS_MAX 256         /* transitions, ends, hooks, channels */
+#define WORKFLOW_NAME_MAX 30  /* node, slot, transition, hook: [a-z0-9_-]; NODE.SLOT is an id */
+#define WORKFLOW_SLOTS_MAX 64 /* of all nodes: sets of them are one integer */
+#define WORKFLOW_ROWS_MAX 256 /* transitions, ends, hooks, channels */
 #define WORKFLOW_FILE_MAX (64 * 1024) /* it travels in the run's record */
 #define WORKFLOW_DEADLINE_MAX_MS (90LL * 86400000)
 
@@ -45,10 +45,8 @@ struct workflow_name {
 
 /* Sets: bit 1 << index. */
 typedef uint64_t slot_set;
-typedef unsigned verdict_set;
 typedef unsigned status_set;
 #define SLOT_BIT(slot) (UINT64_C(1) << (slot))
-#define VERDICT_BIT(verdict) (1u << (unsigned)(verdict))
 
 struct workflow_node {
     struct workflow_name name;

@@ -131,8 +131,8 @@ bool agent_session_valid(const char *session);
 
 /* ---- verdict.c ---- */
 
-/* The JSON schema of a verdict of this role, whose enumeration is exactly the verdicts that are legal. */
-void agent_schema(enum role role, struct buf *out);
+/* The JSON schema of a verdict, whose enumeration is exactly these. */
+void agent_schema(verdict_set verdicts, struct buf *out);
 /* The one JSON object at the end of a text (a code fence may close it) that has a verdict. */
 bool agent_verdict_at_end(const char *text, size_t len, struct loose *ret_object);
 

@@ -165,11 +165,12 @@ void prompts_done(struct prompts *prompts)
 
 /* ---- values ---- */
 
-static void add_verdicts(enum role role, struct buf *out)
+static void add_verdicts(const struct prompt_values *values, struct buf *out)
 {
+    const verdict_set set = values->verdicts != 0 ? values->verdicts : verdicts_of(values->role);
     bool first = true;
     for (unsigned i = 0; i < VERDICT_COUNT; i++) {
-        if (verdict_legal(role, (enum verdict)i)) {
+        if ((set & VERDICT_BIT(i)) != 0) {
             buf_printf(out, "%s%s", first ? "" : ", ", verdict_word((enum verdict)i));
             first = false;
         }
@@ -182,7 +183,7 @@ static void add_answer(const struct prompt_values *values, struct buf *out)
         buf_add_text(out,
                      "Give verdict and summary as the structured output that is asked for: the "
                      "verdict is one of ");
-        add_verdicts(values->role, out);
+        add_verdicts(values, out);
         buf_add_text(out, "; the summary says what you found or did, in a few sentences.");
         return;
     }
@@ -190,7 +191,7 @@ static void add_answer(const struct prompt_values *values, struct buf *out)
                  "End your answer with exactly one JSON object, on a line of its own, and "
                  "nothing behind it: {\"verdict\": \"...\", \"summary\": \"...\"}. The verdict "
                  "is one of ");
-    add_verdicts(values->role, out);
+    add_verdicts(values, out);
     buf_add_text(out, "; the summary says what you found or did, in a few sentences.");
 }
 
@@ -271,7 +272,7 @@ static void add_value(enum value value, const struct prompt_values *values,
         buf_add_text(out, role_word(values->role));
         break;
     case VALUE_verdicts:
-        add_verdicts(values->role, out);
+        add_verdicts(values, out);
         break;
     case VALUE_task:
         buf_add_text(out, values->task);

@@ -36,6 +36,7 @@ void prompts_done(struct prompts *prompts);
 /* What a prompt is filled with; borrowed. */
 struct prompt_values {
     enum role role;
+    verdict_set verdicts; /* that it may give; 0: all of the role */
     const char *task;
     int32_t task_rev;
     const char *run; /* "" outside a run */

@@ -18,7 +18,7 @@ static void text_property(struct jsonw *w, const char *name, const char *descrip
     jsonw_key_text(w, "description", description);
 }
 
-void agent_schema(enum role role, struct buf *out)
+void agent_schema(verdict_set verdicts, struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
     jsonw_begin_object(&w);
@@ -35,7 +35,7 @@ void agent_schema(enum role role, struct buf *out)
     jsonw_key(&w, "enum");
     jsonw_begin_array(&w);
     for (unsigned i = 0; i < VERDICT_COUNT; i++) {
-        if (verdict_legal(role, (enum verdict)i)) {
+        if ((verdicts & VERDICT_BIT(i)) != 0) {
             jsonw_text(&w, verdict_word((enum verdict)i));
         }
     }

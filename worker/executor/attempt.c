@@ -67,6 +67,7 @@ struct attempt *attempt_new(const struct executor_job *job)
     attempt->no = job->attempt;
     attempt->boot = job->boot;
     attempt->role = job->role;
+    attempt->verdicts = job->verdicts != 0 ? job->verdicts : verdicts_of(job->role);
     attempt->task = job->task;
     attempt->task_rev = job->task_rev;
     attempt->run = job->run;

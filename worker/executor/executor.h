@@ -114,8 +114,9 @@ void executor_pool_free(struct executor_pool *pool);
 struct executor_job {
     struct turn_id turn;
     int32_t attempt;
-    struct boot_id boot; /* third part of the lease token; comes back in the events */
-    enum role role;      /* from the verified bytes, never from a column */
+    struct boot_id boot;  /* third part of the lease token; comes back in the events */
+    enum role role;       /* from the verified bytes, never from a column */
+    verdict_set verdicts; /* from there, too; 0: all of the role */
     struct task_id task;
     int32_t task_rev;
     struct plain_id run; /* "" outside a run */

@@ -57,6 +57,7 @@ struct attempt {
     int32_t no;
     struct boot_id boot;
     enum role role;
+    verdict_set verdicts;
     struct task_id task;
     int32_t task_rev;
     struct plain_id run;

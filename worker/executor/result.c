@@ -166,7 +166,7 @@ static bool judge_class(const struct json_value *root, struct executor_outcome *
     return true;
 }
 
-static void judge_verdict(enum role role, const struct json_value *root,
+static void judge_verdict(enum role role, verdict_set verdicts, const struct json_value *root,
                           const struct executor_exit *exit, struct executor_outcome *outcome)
 {
     const struct json_value *value = json_member(root, "verdict");
@@ -186,6 +186,11 @@ static void judge_verdict(enum role role, const struct json_value *root,
              text_quote(word, len).s, role_word(role));
         return;
     }
+    if ((verdicts & VERDICT_BIT(verdict)) == 0) {
+        fail(outcome, FAILURE_no_verdict, "the verdict '%s' is none that the workflow leaves to %s",
+             text_quote(word, len).s, role_word(role));
+        return;
+    }
     outcome->ok = true;
     outcome->verdict = verdict;
 }
@@ -195,8 +200,9 @@ static bool white(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-void executor_result_check(enum role role, const char *bytes, size_t len, bool overflow,
-                           const struct executor_exit *exit, struct executor_outcome *ret_outcome)
+void executor_result_check(enum role role, verdict_set verdicts, const char *bytes, size_t len,
+                           bool overflow, const struct executor_exit *exit,
+                           struct executor_outcome *ret_outcome)
 {
     struct executor_outcome *outcome = ret_outcome;
     struct json_doc *doc = NULL;
@@ -225,7 +231,7 @@ void executor_result_check(enum role role, const char *bytes, size_t len, bool o
     } else if (json_kind(json_root(doc)) != JSON_object) {
         fail(outcome, FAILURE_invalid_output, "the result is JSON, but no object");
     } else if (shape_ok(json_root(doc), outcome) && !judge_class(json_root(doc), outcome)) {
-        judge_verdict(role, json_root(doc), exit, outcome);
+        judge_verdict(role, verdicts, json_root(doc), exit, outcome);
         outcome->object_at = from;
         outcome->object_len = len - from;
     }

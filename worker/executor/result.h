@@ -45,10 +45,11 @@ struct executor_outcome {
 
 /*
  * Judges the bytes on the result descriptor (len 0: none; overflow: there were more than
- * LIMIT_RESULT) together with how the executor ended, for a turn of this role. The bytes are masked
+ * LIMIT_RESULT) together with how the executor ended, for a turn of this role, which may end with these verdicts. The bytes are masked
  * already, so that neither object nor message can hold a secret. Any thread.
  */
-void executor_result_check(enum role role, const char *bytes, size_t len, bool overflow,
-                           const struct executor_exit *exit, struct executor_outcome *ret_outcome);
+void executor_result_check(enum role role, verdict_set verdicts, const char *bytes, size_t len,
+                           bool overflow, const struct executor_exit *exit,
+                           struct executor_outcome *ret_outcome);
 
 #endif

@@ -167,6 +167,7 @@ static baton_code fill_prompt(const struct agent_kind *kind, const struct attemp
     snprintf(payload_path, sizeof(payload_path), "%s/%s", scratch, PROMPT_PAYLOAD_FILE);
     const struct prompt_values values = {
         .role = attempt->role,
+        .verdicts = attempt->verdicts,
         .task = attempt->task.s,
         .task_rev = attempt->task_rev,
         .run = attempt->run.s,
@@ -196,7 +197,7 @@ baton_code agent_prepare(struct executor_pool *pool, const struct attempt *attem
     if (place != NULL && realpath(place, real) != NULL) {
         place = real; /* as the program will see it */
     }
-    agent_schema(attempt->role, &schema);
+    agent_schema(attempt->verdicts, &schema);
     baton_code rc = buf_ok(&schema) ? fill_prompt(kind, attempt, scratch, &plan.in, &payload, err)
                                     : baton_fail(err, BATON_E_no_memory, "no memory for a prompt");
     if (rc == BATON_OK) {

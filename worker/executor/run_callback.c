@@ -416,8 +416,8 @@ static void settle(struct executor_pool *pool, struct call *call)
     output_text(&call->result.output, NULL, &text, &truncated);
     mask_add(call->given.mask, given->data, given->len, &object);
     bool whole = buf_ok(given) && buf_ok(&object);
-    executor_result_check(attempt->role, object.data, whole ? object.len : 0, !whole, &exit,
-                          &outcome);
+    executor_result_check(attempt->role, attempt->verdicts, object.data, whole ? object.len : 0,
+                          !whole, &exit, &outcome);
     attempt_running(pool, attempt);
     attempt->started_at = call->started_at;
     deafen(call);

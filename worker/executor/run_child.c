@@ -422,7 +422,8 @@ void child_run_result(struct executor_pool *pool, struct child_run *run, struct 
 {
     struct executor_outcome outcome;
     struct executor_exit exit = {.value = 0};
-    executor_result_check(slot->attempt->role, object, len, len > LIMIT_RESULT, &exit, &outcome);
+    executor_result_check(slot->attempt->role, slot->attempt->verdicts, object, len,
+                          len > LIMIT_RESULT, &exit, &outcome);
     run->n_results++;
     run->group->deaths = 0;
     end_slot(pool, run, slot, &outcome, object);

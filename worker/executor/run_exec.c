@@ -159,8 +159,8 @@ static void judge(struct exec_run *run, const struct child_status *status, struc
             buf_clear(object);
             run->overflow = true;
         }
-        executor_result_check(run->attempt->role, object->data, object->len, run->overflow, &exit,
-                              outcome);
+        executor_result_check(run->attempt->role, run->attempt->verdicts, object->data, object->len,
+                              run->overflow, &exit, outcome);
         if (run->agent != NULL) {
             agent_run_usage(run->agent, outcome->usage);
             snprintf(outcome->hint, sizeof(outcome->hint), "%s", agent_run_hint(run->agent));

@@ -433,7 +433,7 @@ static void test_the_schema_has_the_roles_verdicts_and_no_other(void **state)
         size_t at = 0;
         size_t count = 0;
         size_t legal = 0;
-        agent_schema((enum role)role, &schema);
+        agent_schema(verdicts_of((enum role)role), &schema);
         assert_true(loose_parse(schema.data, schema.len, &value));
         while (loose_next(loose_at(value, "properties.verdict.enum"), &at, NULL, &word)) {
             enum verdict verdict;

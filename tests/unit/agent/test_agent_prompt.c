@@ -176,6 +176,13 @@ static void test_templates_of_people(void **state)
     text = filled(dir, &values, &file);
     assert_memory_equal(text, "You are the owner", 17);
     free(text);
+    values.role = ROLE_reviewer;
+    values.verdicts = VERDICT_BIT(VERDICT_approve) | VERDICT_BIT(VERDICT_escalate);
+    put(dir, "reviewer.txt", "{{verdicts}}.");
+    text = filled(dir, &values, &file); /* S6: what the workflow leaves of them */
+    assert_memory_equal(text, "approve, escalate.", 18);
+    assert_non_null(strstr(text, "is one of approve, escalate;"));
+    free(text);
     refused(dir, "{{roles}}", "'{{roles}}' names no value");
     refused(dir, "a {{role", "names no value");
     refused(dir, "a \xFF", "no text in UTF-8");

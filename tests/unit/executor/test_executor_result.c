@@ -16,7 +16,7 @@ static struct executor_outcome check(enum role role, const char *bytes, bool sig
 {
     struct executor_outcome outcome;
     struct executor_exit exit = {.signaled = signaled, .value = value};
-    executor_result_check(role, bytes, strlen(bytes), false, &exit, &outcome);
+    executor_result_check(role, verdicts_of(role), bytes, strlen(bytes), false, &exit, &outcome);
     assert_true(outcome.ok == (outcome.message[0] == '\0'));
     return outcome;
 }
@@ -174,13 +174,16 @@ static void test_sizes(void **state)
     size_t head = (size_t)sprintf(object, "{\"verdict\":\"approve\",\"data\":{\"a\":\"");
     memset(object + head, 'x', LIMIT_RESULT);
     memcpy(object + LIMIT_RESULT - 3, "\"}}", 3);
-    executor_result_check(ROLE_reviewer, object, LIMIT_RESULT, false, &exit, &outcome);
+    executor_result_check(ROLE_reviewer, verdicts_of(ROLE_reviewer), object, LIMIT_RESULT, false,
+                          &exit, &outcome);
     assert_true(outcome.ok);
-    executor_result_check(ROLE_reviewer, object, LIMIT_RESULT, true, &exit, &outcome);
+    executor_result_check(ROLE_reviewer, verdicts_of(ROLE_reviewer), object, LIMIT_RESULT, true,
+                          &exit, &outcome);
     assert_int_equal(outcome.failure, FAILURE_invalid_output);
     memset(object + head, 'x', LIMIT_RESULT);
     memcpy(object + LIMIT_RESULT - 2, "\"}}", 3);
-    executor_result_check(ROLE_reviewer, object, LIMIT_RESULT + 1, false, &exit, &outcome);
+    executor_result_check(ROLE_reviewer, verdicts_of(ROLE_reviewer), object, LIMIT_RESULT + 1,
+                          false, &exit, &outcome);
     assert_int_equal(outcome.failure, FAILURE_invalid_output);
     free(object);
     char summary[LIMIT_SUMMARY + 64] = "{\"verdict\":\"approve\",\"summary\":\"";
@@ -199,12 +202,30 @@ static void test_object_is_found_within_white_space(void **state)
     assert_int_equal(outcome.object_len, strlen("{\"verdict\":\"approve\"}"));
 }
 
+/* S6: a workflow may leave fewer of the role's verdicts. */
+static void test_S6_a_verdict_that_is_left_out(void **state)
+{
+    static const char object[] = "{\"verdict\":\"changes\"}";
+    struct executor_exit exit = {.value = 0};
+    struct executor_outcome outcome;
+    (void)state;
+    executor_result_check(ROLE_reviewer, VERDICT_BIT(VERDICT_approve), object, strlen(object),
+                          false, &exit, &outcome);
+    assert_false(outcome.ok);
+    assert_int_equal(outcome.failure, FAILURE_no_verdict);
+    assert_non_null(strstr(outcome.message, "changes"));
+    executor_result_check(ROLE_reviewer, VERDICT_BIT(VERDICT_changes), object, strlen(object),
+                          false, &exit, &outcome);
+    assert_true(outcome.ok);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_exit_status_without_a_result),
         cmocka_unit_test(test_every_signal),
         cmocka_unit_test(test_every_verdict_for_every_role),
+        cmocka_unit_test(test_S6_a_verdict_that_is_left_out),
         cmocka_unit_test(test_every_class),
         cmocka_unit_test(test_class_carries_message_and_retry_after),
         cmocka_unit_test(test_long_message_is_cut),

@@ -307,12 +307,57 @@ static void empty_and_null_values(void **state)
     assert_null(turn);
 }
 
+/* S6: what an origin leaves of the role's verdicts stands in `ext`; what is no such list narrows nothing. */
+static void s6_verdicts_that_are_left(void **state)
+{
+    static const struct {
+        const char *ext;
+        verdict_set verdicts; /* 0: all */
+    } rows[] = {
+        {"{\"verdicts\":[\"approve\",\"changes\"]}",
+         VERDICT_BIT(VERDICT_approve) | VERDICT_BIT(VERDICT_changes)},
+        {"{\"x\":1,\"verdicts\":[\"escalate\"]}", VERDICT_BIT(VERDICT_escalate)},
+        {"{\"verdicts\":[]}", 0},
+        {"{\"verdicts\":\"approve\"}", 0},
+        {"{\"verdicts\":[\"approve\",\"done\"]}", 0}, /* never more than the role's */
+        {"{\"verdicts\":[\"approve\",1]}", 0},
+        {"{\"verdict\":[\"approve\"]}", 0},
+    };
+    struct turn_draft draft = example_draft();
+    struct turn *plain = make_turn(&draft);
+    (void)state;
+    assert_int_equal(plain->verdicts, verdicts_of(ROLE_reviewer));
+    draft.verdicts = verdicts_of(ROLE_reviewer);
+    struct turn *whole = make_turn(&draft);
+    assert_string_equal(whole->bytes,
+                        plain->bytes); /* what is not narrowed has the bytes of before */
+    turn_free(whole);
+    draft.verdicts = rows[0].verdicts;
+    struct turn *narrow = make_turn(&draft);
+    assert_int_equal(narrow->verdicts, rows[0].verdicts);
+    assert_non_null(strstr(narrow->bytes, rows[0].ext));
+    assert_string_equal(narrow->id.s, plain->id.s);
+    assert_memory_not_equal(narrow->content.b, plain->content.b, DIGEST_LEN);
+    turn_free(narrow);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char text[4096];
+        snprintf(text, sizeof(text), "%.*s,\"ext\":%s}", (int)plain->len - 1, plain->bytes,
+                 rows[i].ext);
+        struct turn *turn = parse_ok(text);
+        assert_int_equal(turn->verdicts,
+                         rows[i].verdicts != 0 ? rows[i].verdicts : verdicts_of(ROLE_reviewer));
+        turn_free(turn);
+    }
+    turn_free(plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(turn_id_commits_to_the_whole_identity),
         cmocka_unit_test(turn_id_members_do_not_run_together),
         cmocka_unit_test(content_ignores_times_and_sees_the_rest),
+        cmocka_unit_test(s6_verdicts_that_are_left),
         cmocka_unit_test(content_holds_ext_and_raw_bytes),
         cmocka_unit_test(turn_keeps_its_bytes),
         cmocka_unit_test(payload_of_any_bytes),
