@@ -51,7 +51,7 @@ ROWS = (
      f"{RUN} test_H47_H48_counters"),
     # ---- the coordinator ----
     ("a_program_starts_what_people_start", "L-05, S12", "producer/coordinator/requests.c",
-     "    if (person || workflow->invoke == INVOKE_allow) {", "    if (person || workflow->invoke != INVOKE_ask) {",
+     "by_person(receipt, request) || workflow->invoke == INVOKE_allow ||", "by_person(receipt, request) || workflow->invoke != INVOKE_ask ||",
      f"{FLEET} test_l05_starts_that_are_refused[local]"),
     # ---- hooks ----
     ("what_a_failed_hook_wrote_counts", "H-38", "producer/hook/answer.c",
