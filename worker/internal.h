@@ -11,6 +11,7 @@
 #include "common/base/diag.h"
 #include "common/base/mailbox.h"
 #include "common/engine/engine.h"
+#include "common/http/listen.h"
 #include "common/record/outcome.h"
 #include "common/record/receipt.h"
 #include "common/record/rest_note.h"
@@ -453,6 +454,12 @@ struct rest {
 
 #define CLEARS_KEPT 32
 
+/* Which record is first in line in an input, and since when this process has seen it there. */
+struct first {
+    int64_t position;
+    int64_t since_ms; /* monotonic */
+};
+
 /* An end that has arrived and is not in the store yet. */
 struct arrived {
     struct recorded_end end;
@@ -537,7 +544,19 @@ struct worker {
     struct mono_ms next_due; /* of queued turns; INT64_MAX: none */
     struct mono_ms housekeeping;
     struct diag_limit limit;
+
+    struct http_listener *http; /* NULL: nobody may ask */
+    struct mono_ms gauges_due;
+    struct first firsts[LOG_INPUTS][LOG_PARTITIONS_MAX]; /* of what is not taken in */
+    struct diag_limit old_handoff;                       /* told so often */
+    struct diag_limit old_turn;
 };
+
+/* ---- gauges.c ---- */
+/* Whether this worker can do its work, for /readyz. */
+void gauges_health(const struct worker *w);
+/* Looks at what waits here, when it is time; w->gauges_due. */
+void gauges_tick(struct worker *w);
 
 /* ---- start.c ---- */
 /* This worker as who receives: with the trust that is in force now. */

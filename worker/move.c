@@ -98,8 +98,8 @@ void attempt_move(struct turn_record *record, struct attempt *attempt, enum atte
     if (!attempt_state_live(to)) {
         attempt->ended_at = at;
     }
-    if (to == ATTEMPT_failed) {
-        metric_add(METRIC_attempts_failed, 1);
+    if (to == ATTEMPT_failed && attempt->has_class) {
+        metric_add_of(METRIC_attempts_failed, (int)attempt->class, 1);
     }
 }
 

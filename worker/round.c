@@ -82,6 +82,9 @@ static void take_end(struct worker *w, const struct executor_event *event)
     const struct executor_end *from = &event->end;
 
     metric_add(METRIC_attempts_running, -1);
+    if (from->started_at.v != 0 && from->ended_at.v >= from->started_at.v) {
+        metric_observe(METRIC_execution, from->ended_at.v - from->started_at.v);
+    }
     progress_remove(w->state_dir, event->turn.s);
     if (live == NULL || live->record.attempt != event->attempt || live->phase != LIVE_running) {
         diag_line(DIAG_info, "attempt.end_ignored", D_TEXT("turn", event->turn.s),

@@ -11,6 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/metrics.h"
 #include "common/engine/verify.h"
+#include "common/http/health.h"
 #include "topics/progress.h"
 #include "worker/executor/environment.h"
 
@@ -405,6 +406,8 @@ static baton_code patiently(struct worker *w,
             w->config->log != LOG_KIND_kafka) {
             return rc;
         }
+        health_ready("the log cannot be reached");
+        health_expect(mono_now());
         diag_limited(&w->limit, DIAG_warn, "worker.waits", D_TEXT("for", "log"), D_CODE("code", rc),
                      D_TEXT("error", err->text),
                      D_TEXT("meaning", "it starts by itself when the log can be reached"));
@@ -412,6 +415,14 @@ static baton_code patiently(struct worker *w,
             return baton_fail(err, BATON_E_stopped, "told to stop while the log was not there");
         }
     }
+}
+
+/* Before the log is reached: who asks is told that it is not. */
+static baton_code open_http(struct worker *w, struct baton_error *err)
+{
+    metrics_of(w->service->name.s, "worker", w->options->id != NULL ? w->options->id : "");
+    return w->config->http_listen == NULL ? BATON_OK
+                                          : http_listen(w->config->http_listen, &w->http, err);
 }
 
 baton_code worker_start(struct worker *w, struct baton_error *err)
@@ -427,8 +438,10 @@ baton_code worker_start(struct worker *w, struct baton_error *err)
     if (!lives_init(&w->lives)) {
         return baton_fail(err, BATON_E_no_memory, "out of memory");
     }
+    w->old_handoff = (struct diag_limit)DIAG_LIMIT(600000);
+    w->old_turn = (struct diag_limit)DIAG_LIMIT(3600000);
     if ((rc = load_keys(w, err)) != BATON_OK || (rc = load_envs(w, err)) != BATON_OK ||
-        (rc = patiently(w, reach_log, err)) != BATON_OK ||
+        (rc = open_http(w, err)) != BATON_OK || (rc = patiently(w, reach_log, err)) != BATON_OK ||
         (rc = patiently(w, check_topics, err)) != BATON_OK ||
         (rc = patiently(w, delegate_open, err)) != BATON_OK ||
         (rc = choose_id(w, err)) != BATON_OK || (rc = open_pool(w, err)) != BATON_OK ||
@@ -443,6 +456,7 @@ baton_code worker_start(struct worker *w, struct baton_error *err)
         return rc;
     }
     leases_watch(w->leases, w->engine);
+    metrics_of(w->service->name.s, "worker", w->id.s);
     diag_line(DIAG_info, "worker.started", D_TEXT("service", w->service->name.s),
               D_TEXT("worker", w->id.s), D_TEXT("boot", w->boot.s),
               D_TEXT("log", log_driver(w->log)), D_INT("parallel", w->service->parallel),

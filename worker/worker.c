@@ -1,11 +1,12 @@
 /*
  * A worker's life: start, rounds, clean stop.
  * In: worker/cmd_worker.c, worker/bench/process.c, worker/worker_api.c
- * Out: worker/start.c, worker/restore.c, worker/round.c, worker/stop.c
+ * Out: worker/start.c, worker/restore.c, worker/round.c, worker/gauges.c, worker/stop.c
  */
 #include "worker/internal.h"
 
 #include "common/engine/verify.h"
+#include "common/http/health.h"
 
 #include <stdlib.h>
 
@@ -15,6 +16,7 @@
 
 static void done(struct worker *w)
 {
+    http_close(w->http);
     if (w->engine != NULL) {
         leases_watch(w->leases, NULL);
         engine_close(w->engine, w->leave, CLOSE_TIMEOUT_MS);
@@ -76,6 +78,9 @@ static struct mono_ms next_time(const struct worker *w)
     }
     if (w->housekeeping.v < until.v) {
         until = w->housekeeping;
+    }
+    if (w->gauges_due.v < until.v) {
+        until = w->gauges_due;
     }
     if (w->lives.changes != w->told_changes && w->told_at.v + TELL_LEASES_MS < until.v) {
         until.v = w->told_at.v + TELL_LEASES_MS;
@@ -149,6 +154,7 @@ static baton_code handle(struct worker *w, const struct engine_event *event,
             rc = retention_tick(w, err);
         }
         round_tell_leases(w);
+        gauges_tick(w);
         break;
     case ENGINE_control:
         if (!w->blocked) {
@@ -182,7 +188,10 @@ static baton_code run(struct worker *w, struct baton_error *err)
 {
     for (;;) {
         struct engine_event event;
-        baton_code rc = engine_next(w->engine, next_time(w), &event, err);
+        const struct mono_ms until = next_time(w);
+        health_expect(until);
+        baton_code rc = engine_next(w->engine, until, &event, err);
+        health_expect(mono_now());
         if (rc == BATON_OK) {
             tell_ready(w, &event);
             rc = handle(w, &event, err);
@@ -193,6 +202,7 @@ static baton_code run(struct worker *w, struct baton_error *err)
         if (event.kind != ENGINE_round && event.kind != ENGINE_none && event.kind != ENGINE_wake) {
             continue; /* a round is ended before anything else is looked at */
         }
+        gauges_health(w);
         if (w->options->drain && stop_drained(w)) {
             w->stopping = true; /* leaves its group: others need not wait for its return */
             return BATON_OK;

@@ -12,18 +12,28 @@
 
 #include <stdint.h>
 
-#define METRIC_ENUM(id, name, kind, unit, help) METRIC_##id,
+/* Words of the label `input`: what a worker reads, and what a coordinator does. */
+enum { METRIC_INPUT_worker = 0, METRIC_INPUT_coordinator = 2 };
+
+#define METRIC_ENUM(id, name, kind, label, help) METRIC_##id,
 enum metric { METRICS(METRIC_ENUM) METRIC_COUNT };
 #undef METRIC_ENUM
 
-/* Adds to a counter (n >= 0) or a gauge. */
+/* Adds to a counter (n >= 0) or a gauge that has no label. */
 void metric_add(enum metric metric, int64_t n);
-/* Sets a gauge. */
-void metric_set(enum metric metric, int64_t value);
+/* Sets a gauge that has no label. */
+void metric_set(enum metric metric, int64_t number);
+/* The same for one word of its label: its place in the closed list. */
+void metric_add_of(enum metric metric, int value, int64_t n);
+void metric_set_of(enum metric metric, int value, int64_t number);
 /* Puts a duration into a histogram. */
 void metric_observe(enum metric metric, int64_t duration_ms);
-/* The number of a counter or gauge; how many durations a histogram has. */
+/* The number of a counter or gauge, over all words of its label; how many durations a histogram has. */
 int64_t metric_get(enum metric metric);
+#define METRIC_OF_MAX 256
+/* Whose they are, said by every series: service="…" of a worker, key="id"; "": not said. At start; a
+ * second time once the id is known, not more often while others read. */
+void metrics_of(const char *service, const char *key, const char *id);
 /* Text exposition format 0.0.4 of all of them. */
 void metrics_text(struct buf *out);
 /* For tests: all numbers back to zero. */

@@ -322,6 +322,7 @@ baton_code batch_commit(struct engine *engine, enum engine_result *ret_result, i
     }
     struct log_txn txn = {engine->generation, records, engine->n_puts, offsets, n_offsets};
     bool doubt = false;
+    const struct mono_ms began = mono_now();
     for (int tries = 0; tries < UNKNOWN_TRIES; tries++) {
         rc = log_commit(engine->member, &txn, COMMIT_TIMEOUT_MS, &result, why);
         if (rc != BATON_OK || result.verdict != LOG_VERDICT_unknown) {
@@ -329,6 +330,7 @@ baton_code batch_commit(struct engine *engine, enum engine_result *ret_result, i
         }
         doubt = true;
     }
+    metric_observe(METRIC_log_commit, mono_now().v - began.v);
     if (doubt && baton_code_class(rc) == BATON_CLASS_retry) {
         /* The repetition did not come to its turn; what it repeats may have happened. */
         result = (struct log_commit_result){LOG_VERDICT_unknown, rc, -1};

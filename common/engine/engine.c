@@ -372,6 +372,21 @@ int64_t engine_position(const struct engine *engine, int input, int32_t partitio
     return engine->parts[partition].feeds[input].taken;
 }
 
+struct engine_waiting engine_waiting(const struct engine *engine, int input, int32_t partition)
+{
+    const struct feed *feed = &engine->parts[partition].feeds[input];
+    struct engine_waiting waiting = {0};
+    if (engine->parts[partition].state != PART_owned) {
+        return waiting;
+    }
+    const int64_t end = log_member_end(engine->member, input, partition);
+    waiting.records = end > feed->taken ? end - feed->taken : 0;
+    if (feed->at < feed->batch.count) {
+        waiting.since = feed->batch.records[feed->at].at;
+    }
+    return waiting;
+}
+
 bool engine_drained(const struct engine *engine)
 {
     for (size_t p = 0; p < LOG_PARTITIONS_MAX; p++) {

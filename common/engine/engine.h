@@ -152,6 +152,12 @@ bool engine_owns(const struct engine *engine, int32_t partition);
 size_t engine_batch_count(const struct engine *engine);
 /* How far the first input (or control) of a partition is taken in. */
 int64_t engine_position(const struct engine *engine, int input, int32_t partition);
+/* What waits in an input of a partition that is ours, as far as this process has heard. */
+struct engine_waiting {
+    int64_t records;      /* offsets that are not taken in: Kafka counts some that are no records */
+    struct wall_ms since; /* when the first of them was appended, by the log's time; 0: not known */
+};
+struct engine_waiting engine_waiting(const struct engine *engine, int input, int32_t partition);
 /* Was the first input read to its end, with nothing waiting? (idle, for --drain) */
 bool engine_drained(const struct engine *engine);
 

@@ -58,6 +58,7 @@ struct log_driver_ops {
                               int64_t offset, struct baton_error *err);
     baton_code (*member_fetch)(struct log_member *member, int input, int32_t partition, size_t max,
                                size_t bytes_max, struct log_batch *batch, struct baton_error *err);
+    int64_t (*member_end)(struct log_member *member, int input, int32_t partition);
     baton_code (*commit)(struct log_member *member, const struct log_txn *txn, int64_t timeout_ms,
                          struct log_commit_result *ret_result, struct baton_error *err);
     baton_code (*member_renew)(struct log_member *member, struct baton_error *err);
@@ -66,6 +67,7 @@ struct log_driver_ops {
                         const char *const *topics, size_t n_topics, int64_t timeout_ms,
                         struct baton_error *err);
     bool (*member_died)(struct log *log, const char *boot); /* NULL: it never knows */
+    bool (*away)(const struct log *log);                    /* NULL: it never is */
     baton_code (*group_members)(struct log *log, const char *group,
                                 struct log_group_member **ret_members, size_t *ret_count,
                                 struct baton_error *err);

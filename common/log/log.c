@@ -224,6 +224,12 @@ baton_code log_member_fetch(struct log_member *member, int input, int32_t partit
     return member->ops->member_fetch(member, input, partition, max, bytes_max, batch, err);
 }
 
+int64_t log_member_end(struct log_member *member, int input, int32_t partition)
+{
+    BATON_PRE(input >= 0 && input < LOG_INPUTS);
+    return member->ops->member_end(member, input, partition);
+}
+
 baton_code log_commit(struct log_member *member, const struct log_txn *txn, int64_t timeout_ms,
                       struct log_commit_result *ret_result, struct baton_error *err)
 {
@@ -246,6 +252,11 @@ baton_code log_fence(struct log *log, const char *group, const char *worker,
 bool log_member_died(struct log *log, const char *boot)
 {
     return log->ops->member_died != NULL && log->ops->member_died(log, boot);
+}
+
+bool log_away(const struct log *log)
+{
+    return log->ops->away != NULL && log->ops->away(log);
 }
 
 baton_code log_group_members(struct log *log, const char *group,

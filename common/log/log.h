@@ -273,6 +273,10 @@ baton_code log_member_seek(struct log_member *member, int input, int32_t partiti
 baton_code log_member_fetch(struct log_member *member, int input, int32_t partition, size_t max,
                             size_t bytes_max, struct log_batch *batch, struct baton_error *err);
 
+/* The end of a partition that is assigned, as this process last heard of it: where the next record
+ * would stand. Never waits. LOG_OFFSET_NONE: it has not heard yet. */
+int64_t log_member_end(struct log_member *member, int input, int32_t partition);
+
 struct log_offset {
     int input;
     int32_t partition;
@@ -324,6 +328,9 @@ baton_code log_fence(struct log *log, const char *group, const char *worker,
 /* Does the log know that the process with that boot died as a member of a group? Who left a group, or
  * is silent, may live. False where it cannot know. */
 bool log_member_died(struct log *log, const char *boot);
+/* Has none of its brokers answered just now? Goes by what was heard in the last seconds; asks nobody,
+ * never waits. */
+bool log_away(const struct log *log);
 
 /* ---- what a group looks like from outside ---- */
 

@@ -349,6 +349,42 @@ baton_code store_turns_open(struct store *store, int32_t partition, const char *
     return rc;
 }
 
+static void count_in(struct stmt *row, struct store_counts *counts)
+{
+    const char *word = stmt_get_text(row, 0);
+    const int64_t n = stmt_get_int(row, 1);
+    const struct wall_ms created_at = {stmt_get_int(row, 2)};
+    enum turn_state state = TURN_queued;
+    BATON_INVARIANT(turn_state_parse(word, strlen(word), &state));
+    if (state == TURN_parked) {
+        counts->parked += n;
+        return;
+    }
+    if (state == TURN_queued) {
+        counts->queued += n;
+    } else {
+        counts->running += n;
+    }
+    if (counts->oldest.s[0] == '\0' || created_at.v < counts->created_at.v) {
+        counts->oldest = turn_id_of(stmt_get_text(row, 3));
+        counts->created_at = created_at;
+    }
+}
+
+baton_code store_count(struct store *store, int32_t partition, struct store_counts *counts,
+                       struct baton_error *err)
+{
+    bool row = true;
+    baton_code rc;
+    struct stmt each = db_stmt(&store->db, STMT_OPEN_COUNT);
+    stmt_int(&each, ":partition", partition);
+    while ((rc = stmt_step(&each, &row, err)) == BATON_OK && row) {
+        count_in(&each, counts);
+    }
+    stmt_reset(&each);
+    return rc;
+}
+
 baton_code store_due_set(struct store *store, const char *turn_id, struct mono_ms due,
                          struct baton_error *err)
 {

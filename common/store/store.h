@@ -131,6 +131,16 @@ struct store_open_turn {
     struct turn_id id;
     enum turn_state state;
 };
+/* What is open in the partitions that were added to it; oldest: of what is not parked ("": none). */
+struct store_counts {
+    int64_t queued;
+    int64_t running;
+    int64_t parked;
+    struct turn_id oldest;
+    struct wall_ms created_at;
+};
+baton_code store_count(struct store *store, int32_t partition, struct store_counts *counts,
+                       struct baton_error *err);
 /* Open turns of a partition in order of their ids, after `after` ("" at first). */
 baton_code store_turns_open(struct store *store, int32_t partition, const char *after,
                             struct store_open_turn *ret_turns, size_t max, size_t *ret_count,

@@ -7,6 +7,7 @@
 #include "producer/coordinator/internal.h"
 
 #include "common/base/check.h"
+#include "common/http/health.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -175,7 +176,9 @@ static baton_code loop(struct coordinator *c, struct baton_error *err)
 {
     for (;;) {
         struct engine_event event;
+        health_expect(c->look_at);
         baton_code rc = engine_next(c->engine, c->look_at, &event, err);
+        health_expect(mono_now());
         if (rc == BATON_OK) {
             if (!c->ready_told && event.kind == ENGINE_tick) {
                 c->ready_told = true;
@@ -188,6 +191,9 @@ static baton_code loop(struct coordinator *c, struct baton_error *err)
         }
         const bool between =
             event.kind == ENGINE_round || event.kind == ENGINE_none || event.kind == ENGINE_wake;
+        if (between) {
+            coordinator_gauges(c);
+        }
         if (between && c->stopping) {
             return BATON_OK;
         }
@@ -200,6 +206,7 @@ static baton_code loop(struct coordinator *c, struct baton_error *err)
 
 static void done(struct coordinator *c, bool leave)
 {
+    http_close(c->http);
     changes_drop(c);
     free(c->changes);
     hooks_done(c);

@@ -5,6 +5,7 @@
 #include "common/base/buf.h"
 #include "common/base/diag.h"
 #include "common/engine/engine.h"
+#include "common/http/listen.h"
 #include "common/record/outcome.h"
 #include "common/record/request.h"
 #include "common/record/signer.h"
@@ -86,6 +87,8 @@ struct coordinator {
     size_t n_hooks_run;
     char *hook_scratch; /* NULL: none has run yet */
     struct diag_limit limit;
+    struct http_listener *http; /* NULL: nobody may ask */
+    struct mono_ms gauges_due;
     bool ready_told;
     bool stopping;
 };
@@ -111,6 +114,9 @@ void changes_drop(struct coordinator *c);
 /* requests.c: what a handoff came to, as an answer's result. */
 void requests_print_handoff(const struct run *run, const struct handoff_result *result,
                             struct buf *out);
+
+/* gauges.c: whether it can do its work, and what waits, when it is time to look. */
+void coordinator_gauges(struct coordinator *c);
 
 /* requests.c, outcomes.c: one record each; it is taken in, or left for later. */
 void requests_take(struct coordinator *c, const struct engine_event *event);

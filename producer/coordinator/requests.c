@@ -6,6 +6,7 @@
  */
 #include "producer/coordinator/internal.h"
 
+#include "common/base/metrics.h"
 #include "common/base/check.h"
 #include "common/base/jsonw.h"
 #include "common/base/text.h"
@@ -118,6 +119,7 @@ static baton_code begin(struct coordinator *c, const struct receipt *receipt,
     run->workflow = shared;
     run->shelved = true;
     BATON_INVARIANT(run->summary != NULL);
+    metric_add(METRIC_runs_started, 1);
     diag_line(DIAG_info, "run.started", D_TEXT("run", run->id.s), D_TEXT("by", run->by.s),
               D_TEXT("workflow", shared->name.s), D_TEXT("digest", shared->digest),
               D_TEXT("task", run->task_id.s));

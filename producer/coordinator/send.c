@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/jsonw.h"
+#include "common/base/metrics.h"
 #include "common/record/control.h"
 #include "common/record/dead_letter.h"
 #include "common/record/headers.h"
@@ -123,6 +124,7 @@ bool send_turn(struct coordinator *c, struct run *run, const char *by, const cha
         entry->digest = turn->digest;
         entry->begun_at = now;
         put_turn(c, turn, service);
+        metric_add(METRIC_handoffs_sent, 1);
         diag_line(DIAG_info, "run.turn", D_TEXT("run", run->id.s), D_TEXT("turn", turn->id.s),
                   D_TEXT("by", by), D_TEXT("from", from), D_TEXT("to", name.s),
                   D_TEXT("role", role_word(role)), D_TEXT("service", service));

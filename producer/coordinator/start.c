@@ -5,6 +5,9 @@
  */
 #include "producer/coordinator/internal.h"
 
+#include "common/base/metrics.h"
+#include "common/http/health.h"
+
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,6 +183,12 @@ baton_code coordinator_start(struct coordinator *c, struct baton_error *err)
     c->mail = mailbox_new(HOOKS_AT_ONCE);
     if (c->mail == NULL) {
         return baton_fail(err, BATON_E_no_memory, "a mailbox cannot be made");
+    }
+    metrics_of("", "coordinator", c->id.s);
+    health_expect(mono_now());
+    if (c->config->http_listen != NULL &&
+        (rc = http_listen(c->config->http_listen, &c->http, err)) != BATON_OK) {
+        return rc;
     }
     if ((rc = load_keys(c, err)) != BATON_OK ||
         (rc = log_open(c->config, &c->log, err)) != BATON_OK ||

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/diag.h"
+#include "common/base/metrics.h"
 #include "common/base/word.h"
 #include "common/record/json.h"
 
@@ -122,6 +123,7 @@ bool run_move(struct run *run, enum run_state to, const char *why, struct wall_m
         run->stage.s[0] = '\0';
     }
     if (!run_state_open(to)) {
+        metric_add(METRIC_runs_ended, 1);
         forget_pending(run);
         run_ask_done(run);
     }

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from host import SLOW, wait_until
+from host import SLOW, ready, wait_until
+from scrape import LISTEN, get, number, port
 from ownbroker import away, brokers_of_file, fresh, host, mine, once, troubles, waits_for  # noqa: F401 (fixtures)
 
 pytestmark = [pytest.mark.drivers("kafka"), pytest.mark.heavy]
@@ -168,3 +169,25 @@ def test_an_end_that_the_broker_did_not_take_is_settled_by_the_next_start(host, 
     host.worker("alpha", "w1")
     shown = host.ends(turn, "completed")
     assert [one["class"] for one in shown["attempts"]] == [None] and len(host.calls()) == 1
+
+
+def test_b10_ready_says_that_the_broker_is_away(host, mine):
+    """B10: not ready, and why, while no broker answers; alive all the time; ready again by itself."""
+    worker = ready(host.worker("alpha", "w1", *LISTEN))
+    where = port(worker)
+    wait_until(lambda: get(where, "/readyz")[0] == 200, 20, "the worker to be ready")
+    mine.stop()
+    wait_until(lambda: get(where, "/readyz")[:2] == (503, "not ready: no broker of the log answers\n"), 60, "it to say that it is not ready")
+    assert get(where, "/healthz")[0] == 200 and number(where, "baton_ready") == 0
+    mine.start()
+    wait_until(lambda: get(where, "/readyz")[0] == 200, 90, "the worker to be ready again")
+
+
+def test_b10_a_worker_that_starts_without_a_broker_says_so(host, mine):
+    """B10: its listener is there before the log is."""
+    mine.stop()
+    where = port(host.worker("alpha", "w1", *LISTEN))
+    wait_until(lambda: get(where, "/readyz")[:2] == (503, "not ready: the log cannot be reached\n"), 60, "it to say what it waits for")
+    assert get(where, "/healthz")[0] == 200
+    mine.start()
+    wait_until(lambda: get(where, "/readyz")[0] == 200, 90, "the worker to be ready")

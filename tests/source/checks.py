@@ -15,6 +15,7 @@ LAYERS = {
     "common/base": (),
     "common/record": ("common/base", "common/log"), # receipt checks a record of the log
     "common/process": ("common/base",),
+    "common/http": ("common/base",),
     "common/sqlite": ("common/base",),
     "common/log": ("common/base", "common/sqlite"),
     "common/store": ("common/base", "common/record", "common/sqlite"),
@@ -33,6 +34,7 @@ LIBRARIES = {
     r"sqlite3\.h": ("common/sqlite/", "common/store/", "common/log/local/"),
     r"yaml\.h": ("common/base/yaml_tree.c",),
     r"librdkafka/": ("common/log/kafka/",),
+    r"microhttpd\.h": ("common/http/listen.c",),
 }
 BANNED = ("system", "popen", "strcpy", "strcat", "sprintf", "vsprintf", "gets", "strtok", "tmpnam",
           "mktemp", "alloca", "atoi", "atol", "assert")

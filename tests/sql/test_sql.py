@@ -113,7 +113,7 @@ def test_a_restart_asks_for_what_is_open():
     for text in SCHEMAS["store"]():
         connection.executescript(text)
     statements = blocks(read(*QUERIES["store"]))
-    for name, index in (("STMT_TURNS_OPEN", "turn_open"), ("STMT_DUES_CLEAR", "turn_open"), ("STMT_DUES_CLEAR_ALL", "turn_due"),
+    for name, index in (("STMT_TURNS_OPEN", "turn_open"), ("STMT_OPEN_COUNT", "turn_open"), ("STMT_DUES_CLEAR", "turn_open"), ("STMT_DUES_CLEAR_ALL", "turn_due"),
                         ("STMT_TURN_NEXT_DUE", "turn_due"), ("STMT_TURNS_ENDED", "turn_ended")):
         values = {parameter: None for parameter in re.findall(r"[:@$](\w+)", statements[name])}
         plan = [row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + statements[name], values)]

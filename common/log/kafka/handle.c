@@ -101,6 +101,7 @@ static void on_error(rd_kafka_t *rk, int cause, const char *reason, void *opaque
     const enum diag_level level = atomic_load(&client->log->reached) ? DIAG_warn : DIAG_debug;
     struct diag_limit *limit = limit_of(client->log, rd_kafka_err2name(cause));
     if (cause == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
+        atomic_store(&client->log->away_ms, mono_now().v);
         diag_limited(limit, level, "kafka.away", D_TEXT("brokers", client->log->brokers),
                      D_TEXT("error", last.s),
                      D_TEXT("meaning",
@@ -117,6 +118,13 @@ void kafka_conf_listen(rd_kafka_conf_t *conf, struct kafka_client *client)
     rd_kafka_conf_set_opaque(conf, client);
     rd_kafka_conf_set_log_cb(conf, on_log);
     rd_kafka_conf_set_error_cb(conf, on_error);
+}
+
+bool kafka_away(const struct log *base)
+{
+    const struct kafka_log *log = (const struct kafka_log *)base;
+    const int64_t away_ms = atomic_load(&log->away_ms);
+    return away_ms != 0 && mono_now().v - away_ms < KAFKA_AWAY_MS;
 }
 
 rd_kafka_resp_err_t kafka_client_said(struct kafka_client *client, char *ret_text, size_t size)

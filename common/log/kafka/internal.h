@@ -83,6 +83,7 @@ bool kafka_destroy_bounded(rd_kafka_t *rk, int64_t timeout_ms);
 void kafka_conf_listen(rd_kafka_conf_t *conf, struct kafka_client *client);
 /* What the connection last heard, if that is not long ago: NO_ERROR and "" otherwise. Any thread. */
 #define KAFKA_SAID_MS 60000
+#define KAFKA_AWAY_MS 6000 /* three tries to reach them */
 rd_kafka_resp_err_t kafka_client_said(struct kafka_client *client, char *ret_text, size_t size);
 /* Was an error of the connection heard since then (monotonic ms)? Any thread. */
 bool kafka_client_troubled(struct kafka_client *client, int64_t since_ms);
@@ -275,6 +276,8 @@ baton_code kafka_member_seek(struct log_member *member, int input, int32_t parti
                              int64_t offset, struct baton_error *err);
 baton_code kafka_member_fetch(struct log_member *member, int input, int32_t partition, size_t max,
                               size_t bytes_max, struct log_batch *batch, struct baton_error *err);
+int64_t kafka_member_end(struct log_member *member, int input, int32_t partition);
+bool kafka_away(const struct log *log);
 baton_code kafka_commit(struct log_member *member, const struct log_txn *txn, int64_t timeout_ms,
                         struct log_commit_result *ret_result, struct baton_error *err);
 baton_code kafka_member_renew(struct log_member *member, struct baton_error *err);

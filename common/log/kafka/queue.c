@@ -131,15 +131,24 @@ static bool take(struct kafka_member *member, int input, struct kafka_queue *own
     return false;
 }
 
-/* Nothing more as far as the last answer of the broker tells: the end is known without waiting for
- * the event of an empty fetch. */
-static bool reached(struct kafka_member *member, int input, int32_t partition, int64_t next)
+int64_t kafka_member_end(struct log_member *base, int input, int32_t partition)
 {
+    struct kafka_member *member = (struct kafka_member *)base;
     int64_t low = 0;
     int64_t high = 0;
     return rd_kafka_get_watermark_offsets(member->consumer, member->spec.inputs[input], partition,
                                           &low, &high) == RD_KAFKA_RESP_ERR_NO_ERROR &&
-           high >= 0 && next >= high;
+                   high >= 0
+               ? high
+               : LOG_OFFSET_NONE;
+}
+
+/* Nothing more as far as the last answer of the broker tells: the end is known without waiting for
+ * the event of an empty fetch. */
+static bool reached(struct kafka_member *member, int input, int32_t partition, int64_t next)
+{
+    const int64_t end = kafka_member_end(&member->base, input, partition);
+    return end != LOG_OFFSET_NONE && next >= end;
 }
 
 baton_code kafka_member_fetch(struct log_member *base, int input, int32_t partition, size_t max,

@@ -28,6 +28,7 @@ struct kafka_log {
     bool old_scram;  /* a login by SCRAM that brokers of Kafka 4 refuse: told beside refusals */
     char *cluster;
     atomic_bool reached;      /* the cluster has answered once */
+    atomic_llong away_ms;     /* monotonic: when none of its brokers answered last; 0: never */
     _Atomic int64_t ahead_ms; /* brokers' time of the monotonic clock, the least of it; MAX: none */
     _Atomic int64_t dated_ms; /* the same as it was last told: a clock that was wrong is mended */
 

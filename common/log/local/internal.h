@@ -368,6 +368,7 @@ baton_code local_member_fetch(struct log_member *member, int input, int32_t part
 baton_code local_member_commit(struct log_member *member, const struct log_txn *txn,
                                int64_t timeout_ms, struct log_commit_result *ret_result,
                                struct baton_error *err);
+int64_t local_member_end(struct log_member *member, int input, int32_t partition);
 baton_code local_member_renew(struct log_member *member, struct baton_error *err);
 baton_code local_fence(struct log *log, const char *group, const char *worker,
                        const char *const *topics, size_t n_topics, int64_t timeout_ms,

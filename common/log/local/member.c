@@ -276,3 +276,15 @@ baton_code local_member_fetch(struct log_member *base, int input, int32_t partit
     }
     return rc;
 }
+
+int64_t local_member_end(struct log_member *base, int input, int32_t partition)
+{
+    struct local_member *member = (struct local_member *)base;
+    int64_t low = 0;
+    int64_t next = 0;
+    BATON_PRE(partition >= 0 && partition < member->partitions);
+    return local_part_marks(member->conn, member->first_part[input] + partition, &low, &next,
+                            NULL) == BATON_OK
+               ? next
+               : LOG_OFFSET_NONE;
+}

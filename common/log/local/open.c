@@ -295,6 +295,7 @@ const struct log_driver_ops local_ops = {
     .member_committed = local_member_committed,
     .member_seek = local_member_seek,
     .member_fetch = local_member_fetch,
+    .member_end = local_member_end,
     .commit = local_member_commit,
     .member_renew = local_member_renew,
     .fence = local_fence,

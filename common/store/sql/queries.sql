@@ -90,6 +90,9 @@ SELECT min(due_ms) FROM turn WHERE state = 'queued';
 -- name: STMT_TURNS_OPEN
 SELECT turn_id, state FROM turn INDEXED BY turn_open WHERE partition = :partition AND ended_at IS NULL AND turn_id > :after ORDER BY turn_id LIMIT :max;
 
+-- name: STMT_OPEN_COUNT
+SELECT state, count(*), min(created_at), turn_id FROM turn INDEXED BY turn_open WHERE partition = :partition AND ended_at IS NULL GROUP BY state;
+
 -- name: STMT_TURN_DUE_SET
 UPDATE turn SET due_ms = :due WHERE turn_id = :turn;
 

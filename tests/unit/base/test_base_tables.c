@@ -340,7 +340,7 @@ static void names_of_metrics_and_fault_points(void **state)
 {
     (void)state;
     static const char *const names[] = {
-#define NAME(id, name, kind, unit, help) name " " #kind,
+#define NAME(id, name, kind, label, help) name " " #kind,
         METRICS(NAME)
 #undef NAME
     };

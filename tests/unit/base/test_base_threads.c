@@ -7,6 +7,7 @@
 #include "common/base/diag.h"
 #include "common/base/fault.h"
 #include "common/base/mailbox.h"
+#include "common/base/failure.h"
 #include "common/base/metrics.h"
 
 #include <cjson/cJSON.h>
@@ -325,7 +326,36 @@ static void g5_exposition(void **state)
     for (const char *at = out.data; (at = strstr(at, "# HELP ")) != NULL; at++) {
         helps++;
     }
-    assert_int_equal(helps, METRIC_COUNT);
+    assert_int_equal(helps, METRIC_COUNT + 1); /* and baton_build_info */
+    metrics_test_reset();
+    buf_done(&out);
+}
+
+static void g5_labels_are_closed_lists(void **state)
+{
+    (void)state;
+    struct buf out = BUF_INIT;
+    metrics_test_reset();
+    metrics_of("claude", "worker", "w-1");
+    metric_add_of(METRIC_attempts_failed, FAILURE_auth, 2);
+    metric_add_of(METRIC_attempts_failed, FAILURE_lost, 1);
+    assert_int_equal(metric_get(METRIC_attempts_failed), 3);
+    metric_observe(METRIC_execution, 7);
+    metrics_text(&out);
+    int classes = 0;
+    for (const char *at = text_in(&out); (at = strstr(at, "baton_attempts_failed_total{")) != NULL;
+         at++) {
+        classes++;
+    }
+    assert_int_equal(classes, FAILURE_COUNT);
+    assert_non_null(strstr(
+        out.data,
+        "baton_attempts_failed_total{service=\"claude\",worker=\"w-1\",class=\"auth\"} 2\n"));
+    assert_non_null(
+        strstr(out.data, "baton_turns_parked_total{service=\"claude\",worker=\"w-1\"} 0\n"));
+    assert_non_null(strstr(out.data,
+                           "baton_execution_seconds_bucket{service=\"claude\",worker=\"w-1\","
+                           "le=\"0.01\"} 1\n"));
     metrics_test_reset();
     buf_done(&out);
 }
@@ -428,6 +458,7 @@ int main(void)
         cmocka_unit_test(g4_repeating_events_are_counted),
         cmocka_unit_test(lines_of_threads_are_whole),
         cmocka_unit_test(g5_exposition),
+        cmocka_unit_test(g5_labels_are_closed_lists),
 #ifdef BATON_FAULTS
         cmocka_unit_test(u5_specs_are_judged),
         cmocka_unit_test(u5_fail_happens_once_at_the_nth_passing),
