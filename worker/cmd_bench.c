@@ -78,7 +78,7 @@ static baton_code measure(struct command *cmd, struct where *where, const char *
     return rc;
 }
 
-/* Runs, of the local log and of Kafka, with proofs and without. */
+/* The same of runs: their service has every role. */
 static baton_code measure_runs(struct command *cmd, struct where *where,
                                struct bench_figures *figures, struct baton_error *err)
 {
@@ -98,6 +98,9 @@ static baton_code measure_runs(struct command *cmd, struct where *where,
     }
     if (command_flag(cmd, "keep") && set.dir[0] != '\0') {
         command_note(cmd, "kept: %s", set.dir);
+    }
+    if (where->brokers != NULL) {
+        command_note(cmd, "left on the brokers: the topics whose names hold %s-", where->run);
     }
     bench_set_down(&set, command_flag(cmd, "keep"));
     return rc;
