@@ -418,8 +418,8 @@ FIELDS = ["version", "turn_id", "origin", "service", "task_id", "task_rev", "run
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_r35_every_field_of_the_identity_is_required(host, watch, field):
-    """R-35, R-36: a record without one of its fields is refused, even properly signed."""
+def test_r35_h19_every_field_of_the_identity_is_required(host, watch, field):
+    """R-35, R-36, H-19: a record without one of its fields is refused, even properly signed."""
     members = host.turn()
     key = members["turn_id"]
     del members[field]

@@ -204,8 +204,8 @@ def test_l05_starts_that_are_refused(runs):
     assert runs.run("runs", "list", "--json").ok().objects == [] and runs.calls() == []
 
 
-def test_h01_h05_h22_handoffs_by_people(runs):
-    """H-01, H-05, H-22, H-26, H-37, R-32: each refusal with its stage and nothing published; then along a declared transition."""
+def test_h01_h04_h05_h26_h37_h45_handoffs_by_people(runs):
+    """H-01, H-04, H-05, H-22, H-26, H-37, H-45, R-32: each refusal with its stage and nothing published; then along a declared transition."""
     runs.plan(turns={"alpha": [{"verdict": "needs_context", "summary": "which one?"}, {}]}, default=[{}])
     for service in ("alpha", "beta"):
         runs.worker(service)

@@ -206,7 +206,7 @@ static void test_rule_16_image_of_another_cluster_is_dropped(void **state)
 
 /* H-50: what migrations make of an empty file is what the files say; H-49: doing it again does
  * nothing. */
-static void test_h50_fresh_schema_is_the_migrated_one(void **state)
+static void test_h49_h50_fresh_schema_is_the_migrated_one(void **state)
 {
     struct shelf *shelf = *state;
     struct db db;
@@ -234,7 +234,7 @@ static void test_no_statement_may_attach_a_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        EMPTY_TEST(test_h50_fresh_schema_is_the_migrated_one),
+        EMPTY_TEST(test_h49_h50_fresh_schema_is_the_migrated_one),
         STORE_TEST(test_file_and_folder_are_closed_to_others),
         STORE_TEST(test_rule_02_second_process_is_refused_with_the_pid),
         EMPTY_TEST(test_rule_02_a_killed_process_leaves_no_lock),
