@@ -33,7 +33,7 @@ static const char *or_null(const char *text)
      .letter = 's',                                                                                \
      .argument = "S",                                                                              \
      .kind = OPTION_text,                                                                          \
-     .help = "Only those of this service."},                                                       \
+     .help = "Only those of this service; coordinator: requests of runs."},                        \
         {.name = "role",                                                                           \
          .letter = 'r',                                                                            \
          .argument = "R",                                                                          \
@@ -101,6 +101,8 @@ static void dead_json(const struct dead *dead, struct buf *out)
     jsonw_key_text(&w, "service", dead->service);
     jsonw_key_text(&w, "role", or_null(dead->role));
     jsonw_key_text(&w, "task_id", or_null(dead->task_id));
+    jsonw_key_text(&w, "run_id", or_null(dead->run_id));
+    jsonw_key_text(&w, "request", or_null(dead->kind));
     jsonw_key_text(&w, "code", baton_code_word(dead->code));
     jsonw_key_text(&w, "class", dead->has_class ? failure_word(dead->class) : NULL);
     if (dead->parked) {
@@ -122,7 +124,7 @@ static void dead_row(struct table *table, const struct dead *dead)
     table_whole(table, dead->parked ? "parked" : "rejected");
     table_text(table, or_null(dead->role));
     table_text(table, dead->service);
-    table_text(table, or_null(dead->task_id));
+    table_text(table, or_null(dead->run_id[0] != '\0' ? dead->run_id : dead->task_id));
     table_text(table, baton_code_word(dead->code));
     table_text(table, dead->has_class ? failure_word(dead->class) : NULL);
     table_whole(table, command_time(dead->at).s);
@@ -146,8 +148,8 @@ static bool on_listed(void *arg, const struct dead *dead)
 
 static int run_list(struct command *cmd)
 {
-    static const char *const titles[] = {"ID",   "KIND", "ROLE",  "SERVICE",
-                                         "TASK", "CODE", "CLASS", "SINCE UTC"};
+    static const char *const titles[] = {"ID",          "KIND", "ROLE",  "SERVICE",
+                                         "TASK OR RUN", "CODE", "CLASS", "SINCE UTC"};
     struct session session = {0};
     struct baton_error err = {BATON_OK, ""};
     struct dead_filter filter = {0};
@@ -199,10 +201,10 @@ static const struct baton_command cmd_list = {
     .usage = "[--service S] [--role R] [--class CLASS] [--code CODE] [--limit N] [--json]",
     .description =
         "A parked turn is open and waits for an operator; its id is the turn's. A rejected record "
-        "never "
-        "became a turn, because it was not proven, not permitted or not addressed to the service; "
-        "its "
-        "id is service:partition:offset, and what it says of itself is not to be believed.",
+        "never became a turn, because it was not proven, not permitted or not addressed to the "
+        "service; its id is service:partition:offset, and what it says of itself is not to be "
+        "believed. A rejected request of a run has the id coordinator:partition:offset; one that "
+        "was proven and refused was answered, and is no dead letter.",
     .options = list_options,
     .n_options = COUNT_OF(list_options),
     .examples = "baton dlq list\n# what was refused by a provider\nbaton dlq list --class auth\n",
@@ -233,6 +235,8 @@ static void letter_json(const struct letter *letter, struct buf *out)
     jsonw_key_text(&w, "turn_id", or_null(letter->turn_id));
     jsonw_key_text(&w, "role", or_null(letter->role));
     jsonw_key_text(&w, "task_id", or_null(letter->task_id));
+    jsonw_key_text(&w, "run_id", or_null(letter->run_id));
+    jsonw_key_text(&w, "request", or_null(letter->kind));
     jsonw_key_int(&w, "value_bytes",
                   letter->record->value != NULL ? (int64_t)letter->record->value_len : -1);
     jsonw_key(&w, "headers");
@@ -272,8 +276,13 @@ static void letter_text(const struct letter *letter, struct buf *out)
     text_add(out, letter->topic, strlen(letter->topic), 0);
     buf_printf(out, ", partition %d, offset %lld\n", (int)letter->from_partition,
                (long long)letter->from_offset);
-    line(out, "turn", letter->turn_id[0] != '\0' ? letter->turn_id : "its key is no turn id");
-    line(out, "claims", letter->role[0] != '\0' ? letter->role : "no role");
+    if (strcmp(letter->service, LETTERS_OF_RUNS) == 0) {
+        line(out, "run", letter->run_id[0] != '\0' ? letter->run_id : "its key is no run id");
+        line(out, "claims", letter->kind[0] != '\0' ? letter->kind : "no request that there is");
+    } else {
+        line(out, "turn", letter->turn_id[0] != '\0' ? letter->turn_id : "its key is no turn id");
+        line(out, "claims", letter->role[0] != '\0' ? letter->role : "no role");
+    }
     for (size_t i = 0; i < letter->record->n_headers; i++) {
         const struct log_header *header = &letter->record->headers[i];
         buf_printf(out, "%-10s ", "header");
@@ -365,7 +374,8 @@ static const struct baton_command cmd_show = {
     .summary = "show one dead letter",
     .usage = "ID [--json]\nID --value >FILE",
     .description = "ID is what `baton dlq list` shows: a turn id (or its first digits) of a parked "
-                   "turn, or service:partition:offset of a rejected record.",
+                   "turn, service:partition:offset of a rejected record, or "
+                   "coordinator:partition:offset of a rejected request.",
     .options = show_options,
     .n_options = COUNT_OF(show_options),
     .examples = "baton dlq show 7f3a90\nbaton dlq show example:2:17 --value >record.json\n",

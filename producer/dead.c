@@ -64,6 +64,8 @@ static bool on_letter(void *arg, const struct letter *letter)
     snprintf(dead.service, sizeof(dead.service), "%s", letter->service);
     snprintf(dead.role, sizeof(dead.role), "%s", letter->role);
     snprintf(dead.task_id, sizeof(dead.task_id), "%s", letter->task_id);
+    snprintf(dead.run_id, sizeof(dead.run_id), "%s", letter->run_id);
+    snprintf(dead.kind, sizeof(dead.kind), "%s", letter->kind);
     snprintf(dead.message, sizeof(dead.message), "%s", letter->message);
     return give(arg, &dead);
 }
@@ -77,8 +79,10 @@ baton_code dead_each(struct session *session, const struct dead_filter *filter, 
         .states = 1u << (unsigned)TURN_parked,
         .roles = filter->by_role ? ROLE_BIT(filter->role) : 0,
     };
+    const bool runs = filter->service != NULL && strcmp(filter->service, LETTERS_OF_RUNS) == 0;
     baton_code rc =
-        turn_log_each(session->log, session->config, &parked, on_turn, &each, NULL, err);
+        runs ? BATON_OK
+             : turn_log_each(session->log, session->config, &parked, on_turn, &each, NULL, err);
     if (rc == BATON_OK && !each.stopped) {
         rc = letters_each(session->log, session->config, filter->service, on_letter, &each, err);
     }

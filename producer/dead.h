@@ -21,6 +21,9 @@ struct dead {
     char service[SERVICE_MAX + 1];
     char role[16]; /* "" if unknown; of a rejected record: as it claims */
     char task_id[ID_MAX + 1];
+    char run_id[ID_MAX +
+                1]; /* of a rejected request: as it claims; its service is LETTERS_OF_RUNS */
+    char kind[16];
     baton_code code;
     bool has_class;
     enum failure class;

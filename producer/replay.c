@@ -214,6 +214,12 @@ static baton_code origin_of(const struct session *session, const struct letter *
                             struct topic_name *ret_topic, struct baton_error *err)
 {
     static const enum topic_kind inputs[] = {TOPIC_handoff, TOPIC_control};
+    if (strcmp(letter->service, LETTERS_OF_RUNS) == 0) {
+        *ret_topic = topic_name(TOPIC_requests, session->config->prefix.s, NULL);
+        if (strcmp(ret_topic->s, letter->topic) == 0) {
+            return BATON_OK;
+        }
+    }
     for (size_t i = 0; i < COUNT_OF(inputs); i++) {
         *ret_topic = topic_name(inputs[i], session->config->prefix.s, letter->service);
         if (strcmp(ret_topic->s, letter->topic) == 0) {

@@ -8,6 +8,7 @@
 #include "common/base/text.h"
 #include "common/record/dead_letter.h"
 #include "common/record/json.h"
+#include "common/record/request.h"
 #include "topics/catalogue.h"
 #include "topics/scan.h"
 
@@ -82,6 +83,29 @@ static void claims_of(const struct log_record *record, struct letter *letter)
     json_free(doc);
 }
 
+/* What a request claims, in the same way. */
+static void claims_of_request(const struct log_record *record, struct letter *letter)
+{
+    struct json_doc *doc = NULL;
+    size_t len;
+    if (record->key != NULL && plain_id_valid(record->key, record->key_len)) {
+        memcpy(letter->run_id, record->key, record->key_len);
+    }
+    if (record->value == NULL || json_parse(record->value, record->value_len, LIMIT_VALUE,
+                                            LIMIT_JSON_DEPTH, &doc, NULL) != BATON_OK) {
+        return;
+    }
+    const struct json_value *kind =
+        json_kind(json_root(doc)) == JSON_object ? json_member(json_root(doc), "kind") : NULL;
+    const char *word = kind != NULL && json_kind(kind) == JSON_text ? json_text(kind, &len) : "";
+    for (int i = 0; i < REQUEST_COUNT; i++) {
+        if (strcmp(word, request_word((enum request_kind)i)) == 0) {
+            snprintf(letter->kind, sizeof(letter->kind), "%s", word);
+        }
+    }
+    json_free(doc);
+}
+
 static bool rejected(const struct log_record *record)
 {
     return header_of(record, DEAD_LETTER_COUNT) == NULL;
@@ -107,7 +131,11 @@ static void letter_read(const char *service, const struct log_record *record,
     text_of(record, DEAD_LETTER_TOPIC, ret_letter->topic, sizeof(ret_letter->topic));
     ret_letter->from_partition = (int32_t)number_of(record, DEAD_LETTER_PARTITION, INT32_MAX);
     ret_letter->from_offset = number_of(record, DEAD_LETTER_OFFSET, INT64_MAX);
-    claims_of(record, ret_letter);
+    if (strcmp(service, LETTERS_OF_RUNS) == 0) {
+        claims_of_request(record, ret_letter);
+    } else {
+        claims_of(record, ret_letter);
+    }
 }
 
 struct each {
@@ -127,10 +155,17 @@ static bool each_record(void *arg, const struct log_record *record)
     return each->fn(each->arg, &letter);
 }
 
+static struct topic_name topic_of(const struct config *config, const char *service)
+{
+    return strcmp(service, LETTERS_OF_RUNS) == 0
+               ? topic_name(TOPIC_dlq_requests, config->prefix.s, NULL)
+               : topic_name(TOPIC_dlq, config->prefix.s, service);
+}
+
 static baton_code each_of_service(struct log *log, const struct config *config, struct each *each,
                                   bool *stopped, struct baton_error *err)
 {
-    struct topic_name topic = topic_name(TOPIC_dlq, config->prefix.s, each->service);
+    struct topic_name topic = topic_of(config, each->service);
     int32_t partitions = 0;
     baton_code rc = scan_partitions(log, topic.s, &partitions, err);
     for (int32_t p = 0; rc == BATON_OK && !*stopped && p < partitions; p++) {
@@ -146,9 +181,9 @@ baton_code letters_each(struct log *log, const struct config *config, const char
     struct each each = {.fn = fn, .arg = arg};
     bool stopped = false;
     baton_code rc = BATON_OK;
-    for (size_t s = 0; rc == BATON_OK && !stopped && s < config->n_services; s++) {
+    for (size_t s = 0; rc == BATON_OK && !stopped && s <= config->n_services; s++) {
         struct baton_error why = {BATON_OK, ""};
-        each.service = config->services[s].name.s;
+        each.service = s < config->n_services ? config->services[s].name.s : LETTERS_OF_RUNS;
         if (service == NULL || strcmp(service, each.service) == 0) {
             rc = each_of_service(log, config, &each, &stopped, &why);
             rc = scan_pass_hidden(&hidden, rc, &why, err);
@@ -165,7 +200,10 @@ static bool id_split(const char *text, char *ret_service, int32_t *ret_partition
     const char *first = strchr(text, ':');
     const char *second = first != NULL ? strchr(first + 1, ':') : NULL;
     int64_t partition;
-    if (second == NULL || !service_id_valid(text, (size_t)(first - text)) ||
+    const size_t name_len = first != NULL ? (size_t)(first - text) : 0;
+    const bool runs =
+        name_len == strlen(LETTERS_OF_RUNS) && memcmp(text, LETTERS_OF_RUNS, name_len) == 0;
+    if (second == NULL || (!runs && !service_id_valid(text, name_len)) ||
         !quantity_int_parse(first + 1, (size_t)(second - first - 1), &partition) ||
         !quantity_int_parse(second + 1, strlen(second + 1), ret_offset) || partition < 0 ||
         partition >= LOG_PARTITIONS_MAX || *ret_offset < 0) {
@@ -215,12 +253,13 @@ baton_code letters_one(struct log *log, const struct config *config, const char 
                           "`baton dlq list` shows it",
                           text_quote_of(id).s);
     }
-    const struct config_service *service;
-    if ((rc = config_service_get(config, name, &service, err)) != BATON_OK) {
+    const struct config_service *service = NULL;
+    const bool runs = strcmp(name, LETTERS_OF_RUNS) == 0;
+    if (!runs && (rc = config_service_get(config, name, &service, err)) != BATON_OK) {
         return rc;
     }
-    one.each.service = service->name.s;
-    struct topic_name topic = topic_name(TOPIC_dlq, config->prefix.s, name);
+    one.each.service = runs ? LETTERS_OF_RUNS : service->name.s;
+    struct topic_name topic = topic_of(config, name);
     if ((rc = scan_partitions(log, topic.s, &partitions, err)) != BATON_OK) {
         return rc;
     }

@@ -1,6 +1,6 @@
 /*
- * Dead letters that never became a turn: rejected records. The letter of a
- * parked turn is not among them, for what holds for that turn now stands in the turn log.
+ * Dead letters that never became a turn: rejected records of services, and rejected requests of runs. The
+ * letter of a parked turn is not among them, for what holds for that turn now stands in the turn log.
  *
  * Everything in a rejected record is unproven: what is read from it serves to find it again.
  */
@@ -13,7 +13,9 @@
 
 #include <stdbool.h>
 
-/* `<service>:<partition>:<offset>` of the dead-letter topic: the id of a rejected record. */
+/* `<service>:<partition>:<offset>` of the dead-letter topic: the id of a rejected record; of a rejected
+ * request LETTERS_OF_RUNS stands for the service. */
+#define LETTERS_OF_RUNS "coordinator" /* no service may be called so */
 #define LETTER_ID_MAX 96
 struct letter_id {
     char s[LETTER_ID_MAX];
@@ -21,8 +23,9 @@ struct letter_id {
 
 struct letter {
     struct letter_id id;
-    const char *service; /* whose topic it came to; borrowed from the configuration */
-    int32_t partition;   /* of the dead-letter topic */
+    const char
+        *service; /* whose topic it came to; borrowed from the configuration, or LETTERS_OF_RUNS */
+    int32_t partition; /* of the dead-letter topic */
     int64_t offset;
     struct wall_ms at; /* when it was rejected */
     baton_code code;
@@ -33,12 +36,14 @@ struct letter {
     char turn_id[33];                /* as the record's key claims, or "" */
     char role[16];                   /* as its value claims, or "" */
     char task_id[65];                /* as its value claims, or "" */
+    char run_id[ID_MAX + 1];         /* of a request: as its key claims, or "" */
+    char kind[16];                   /* of a request: as its value claims, or "" */
     const struct log_record *record; /* key, value, headers; valid during the call */
 };
 
 typedef bool letter_fn(void *arg, const struct letter *letter);
 
-/* Every rejected record of the services (service NULL: all), in the order of the log. */
+/* Every rejected record of the services and of runs (service NULL: all), in the order of the log. */
 baton_code letters_each(struct log *log, const struct config *config, const char *service,
                         letter_fn *fn, void *arg, struct baton_error *err);
 /*

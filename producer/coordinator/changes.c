@@ -15,7 +15,7 @@
 static struct change *change_find(const struct coordinator *c, const char *run_id)
 {
     for (size_t i = 0; i < c->n_changes; i++) {
-        if (strcmp(c->changes[i].run->id.s, run_id) == 0) {
+        if (c->changes[i].run != NULL && strcmp(c->changes[i].run->id.s, run_id) == 0) {
             return &c->changes[i];
         }
     }
@@ -26,6 +26,15 @@ void change_add(struct coordinator *c, struct run *take_run, int32_t partition)
 {
     c->changes = array_grown(c->changes, c->n_changes, &c->cap_changes, sizeof(*c->changes));
     c->changes[c->n_changes++] = (struct change){.partition = partition, .run = take_run};
+}
+
+void change_forget(struct coordinator *c, const struct image_row *row)
+{
+    if (change_find(c, row->id.s) != NULL) {
+        return;
+    }
+    change_add(c, NULL, row->partition);
+    c->changes[c->n_changes - 1].gone = row->id;
 }
 
 /* An ended run is read from the run log again: the newest record with its key, at its place. Below the
@@ -84,14 +93,18 @@ void changes_put(struct coordinator *c)
     struct buf value = BUF_INIT;
     for (size_t i = 0; i < c->n_changes; i++) {
         struct change *change = &c->changes[i];
+        const bool gone = change->run == NULL;
+        const char *key = gone ? change->gone.s : change->run->id.s;
         buf_clear(&value);
-        run_encode(change->run, &value);
+        if (!gone) {
+            run_encode(change->run, &value);
+        }
         BATON_INVARIANT(buf_ok(&value));
         const struct log_record record = {.topic = c->runs.s,
                                           .partition = change->partition,
-                                          .key = change->run->id.s,
-                                          .key_len = strlen(change->run->id.s),
-                                          .value = value.data,
+                                          .key = key,
+                                          .key_len = strlen(key),
+                                          .value = gone ? NULL : value.data,
                                           .value_len = value.len};
         change->put = engine_put(c->engine, &record);
     }
@@ -100,10 +113,16 @@ void changes_put(struct coordinator *c)
 
 void changes_committed(struct coordinator *c)
 {
+    struct wall_ms at = {0};
+    (void)log_time(c->log, &at); /* not before what it was appended at */
     for (size_t i = 0; i < c->n_changes; i++) {
         struct change *change = &c->changes[i];
+        if (change->run == NULL) {
+            image_forget(&c->image, change->gone.s);
+            continue;
+        }
         BATON_INVARIANT(image_fold(&c->image, change->run, change->partition,
-                                   engine_offset(c->engine, change->put)));
+                                   engine_offset(c->engine, change->put), at));
     }
     c->n_changes = 0;
 }

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #define LOOK_EVERY_MS 1000
-#define TRIM_EVERY_MS 60000
-#define CAPACITY 512 /* requests a round */
+#define TRIM_EVERY_MS 60000 /* a minute; a second while more may be forgotten */
+#define CAPACITY 512        /* requests a round */
 #define CLOSE_TIMEOUT_MS 5000
 
 static void read_wake(struct coordinator *c)
@@ -56,7 +56,7 @@ static baton_code fold(struct coordinator *c, const struct engine_event *event,
             continue;
         }
         if (run_record_ended(record->value, record->value_len)) { /* read when it is asked for */
-            if (!image_place(&c->image, key, event->partition, record->offset)) {
+            if (!image_place(&c->image, key, event->partition, record->offset, record->at)) {
                 return baton_fail(err, BATON_E_no_memory, "out of memory for the runs");
             }
             continue;
@@ -69,12 +69,13 @@ static baton_code fold(struct coordinator *c, const struct engine_event *event,
             diag_line(DIAG_error, "run.unreadable", D_TEXT("run", key),
                       D_INT("partition", event->partition), D_INT("offset", record->offset),
                       D_TEXT("error", err->text));
-            if (!image_place(&c->image, key, event->partition, record->offset)) {
+            if (!image_place(&c->image, key, event->partition, record->offset,
+                             (struct wall_ms){0})) {
                 return baton_fail(err, BATON_E_no_memory, "out of memory for the runs");
             }
             continue;
         }
-        if (!image_fold(&c->image, run, event->partition, record->offset)) {
+        if (!image_fold(&c->image, run, event->partition, record->offset, record->at)) {
             run_free(run);
             return baton_fail(err, BATON_E_no_memory, "out of memory for the runs");
         }
@@ -107,8 +108,7 @@ static void tick(struct coordinator *c)
         }
     }
     if (now.v >= c->trim_at.v) {
-        c->trim_at.v = now.v + TRIM_EVERY_MS;
-        engine_trim(c->engine);
+        c->trim_at.v = now.v + (runs_forget(c) ? TRIM_EVERY_MS : 1000);
     }
     engine_capacity(c->engine, c->stopping ? 0 : CAPACITY);
 }

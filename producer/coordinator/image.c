@@ -93,17 +93,40 @@ static struct image_row *place(struct image *image, const char *run_id, int32_t 
     return row;
 }
 
-bool image_place(struct image *image, const char *run_id, int32_t partition, int64_t offset)
+bool image_place(struct image *image, const char *run_id, int32_t partition, int64_t offset,
+                 struct wall_ms at)
 {
-    return place(image, run_id, partition, offset) != NULL;
+    struct image_row *row = place(image, run_id, partition, offset);
+    if (row != NULL) {
+        row->at = at;
+    }
+    return row != NULL;
 }
 
-bool image_fold(struct image *image, struct run *take_run, int32_t partition, int64_t offset)
+size_t image_ended(const struct image *image, int32_t partition, struct wall_ms before,
+                   const struct image_row **ret_rows, size_t max)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < image->n_buckets; i++) {
+        const struct image_row *row = image->buckets[i];
+        for (; row != NULL && n < max; row = row->next) {
+            if (row->run == NULL && row->partition == partition && row->at.v > 0 &&
+                row->at.v < before.v) {
+                ret_rows[n++] = row;
+            }
+        }
+    }
+    return n;
+}
+
+bool image_fold(struct image *image, struct run *take_run, int32_t partition, int64_t offset,
+                struct wall_ms at)
 {
     struct image_row *row = place(image, take_run->id.s, partition, offset);
     if (row == NULL) {
         return false;
     }
+    row->at = at;
     if (run_state_open(take_run->state)) {
         row->run = take_run;
         image->n_open++;

@@ -23,8 +23,9 @@ struct image_row {
     struct image_row *next; /* of its bucket */
     struct plain_id id;
     int32_t partition;
-    int64_t offset;  /* of its newest record */
-    struct run *run; /* open; NULL: it has ended, or cannot be read */
+    int64_t offset;    /* of its newest record */
+    struct wall_ms at; /* when that was appended, by the log's dates; 0: not known */
+    struct run *run;   /* open; NULL: it has ended, or cannot be read */
 };
 
 struct image {
@@ -37,11 +38,16 @@ struct image {
 void image_done(struct image *image);
 struct image_row *image_find(const struct image *image, const char *run_id);
 /* Takes the run as the newest state; an ended one is freed and only its place kept. */
-bool image_fold(struct image *image, struct run *take_run, int32_t partition, int64_t offset);
+bool image_fold(struct image *image, struct run *take_run, int32_t partition, int64_t offset,
+                struct wall_ms at);
 void image_forget(struct image *image, const char *run_id);
 /* There is a run of which no more is known than where its newest record lies, since it has ended or cannot
  * be read: neither does an older one count, nor may it begin anew. False: no memory. */
-bool image_place(struct image *image, const char *run_id, int32_t partition, int64_t offset);
+bool image_place(struct image *image, const char *run_id, int32_t partition, int64_t offset,
+                 struct wall_ms at);
+/* Rows of ended runs of the partition whose newest record is older; at most max. */
+size_t image_ended(const struct image *image, int32_t partition, struct wall_ms before,
+                   const struct image_row **ret_rows, size_t max);
 void image_drop_partition(struct image *image, int32_t partition);
 /* Calls each for every open run. */
 void image_each(const struct image *image, void (*each)(void *arg, const struct image_row *row),
@@ -52,7 +58,8 @@ void image_each(const struct image *image, void (*each)(void *arg, const struct 
 /* A run as it will be; its record is written once, when the batch is committed. */
 struct change {
     int32_t partition;
-    struct run *run;
+    struct run *run;      /* NULL: it leaves the run log */
+    struct plain_id gone; /* which, then */
     size_t put;
 };
 
@@ -107,6 +114,8 @@ baton_code coordinator_find_workflow(const struct coordinator *c, const char *na
 baton_code change_of(struct coordinator *c, const char *run_id, struct run **ret_run);
 /* The batch takes a run that has just begun. */
 void change_add(struct coordinator *c, struct run *take_run, int32_t partition);
+/* The batch takes the run out of the run log, unless it changes it. */
+void change_forget(struct coordinator *c, const struct image_row *row);
 void changes_put(struct coordinator *c);
 void changes_committed(struct coordinator *c);
 void changes_drop(struct coordinator *c);
@@ -180,6 +189,9 @@ void hooks_heard(struct coordinator *c, void *mail);
 void hooks_look(struct coordinator *c);
 /* Kills and frees all. */
 void hooks_done(struct coordinator *c);
+
+/* retention.c: trims what was taken; ended runs leave the run log after 90 days. False: more of them wait. */
+bool runs_forget(struct coordinator *c);
 
 /* told.c */
 /* Task, sender and verdict as data beside what the sender gave (H-46): a JSON object. turn may be NULL. */
