@@ -81,7 +81,8 @@ bool advance_take(struct coordinator *c, struct run *run, const struct handoff_a
     struct baton_error err = {BATON_OK, ""};
     const char *by = result->transition->name.s;
     const int n = run_total(run, by) + 1;
-    told_data(run, ask->from, ask->turn, data, &told);
+    char subject[RUN_SUBJECT_MAX + 2];
+    told_data(run, ask->from, ask->turn, result->transition, data, &told);
     char from[ID_MAX + 1];
     snprintf(from, sizeof(from), "%s", ask->from);
     for (size_t slot = 0; slot < run->workflow->n_slots; slot++) {
@@ -101,6 +102,9 @@ bool advance_take(struct coordinator *c, struct run *run, const struct handoff_a
         return false;
     }
     BATON_INVARIANT(run_count(run, by));
+    if (handoff_subject(result->transition, data, subject)) {
+        run_freeze_subject(run, subject); /* said by what was taken, and by nothing else */
+    }
     if (run->state == RUN_waiting) {
         BATON_INVARIANT(run_move(run, RUN_active, "it goes on", wall_now()));
     }
@@ -204,6 +208,7 @@ static struct handoff_ask decide_pending(struct coordinator *c, struct run *run,
         .summary = hook != NULL && hook->summary != NULL ? hook->summary : said,
         /* What a verdict brings along are facts of the result; what is asked for is declared (H-37). */
         .n_data = target != NULL ? told_names(facts_of(c, run), names, &data) : 0,
+        .facts = facts_of(c, run),
         .data = names,
         .turn = turn,
         .hook = hook != NULL ? &hook->decision : NULL,

@@ -80,7 +80,7 @@ static bool may_follow(const struct coordinator *c, const struct run *run,
     }
     if (open != last) {
         struct buf told = BUF_INIT;
-        told_data(run, asked->from, NULL, asked->data, &told);
+        told_data(run, asked->from, NULL, result->transition, asked->data, &told);
         result->deduped =
             is_same(c, run, open, last != NULL ? last->id.s : run->id.s, asked->summary, told.data);
         buf_done(&told);
@@ -122,6 +122,7 @@ static void decide(struct coordinator *c, struct run *run, const struct run_aske
         .target = asked->target,
         .summary = asked->summary,
         .n_data = told_names(asked->data, names, &data),
+        .facts = asked->data,
         .data = names,
         .hook = hook != NULL ? &hook->decision : NULL,
         .reachable = advance_can_reach,

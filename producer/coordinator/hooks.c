@@ -108,7 +108,11 @@ const struct hook_end *hooks_end_of(const struct coordinator *c, const struct ru
 void hooks_forget(struct coordinator *c, const struct run *run)
 {
     struct hooking *one = find(c, run, false);
-    if (one != NULL && one->state == HOOKING_ended && one->end.decision.code != BATON_OK) {
+    /* What it has found may be what was refused. */
+    const bool subject =
+        run->code == BATON_E_subject_changed || run->code == BATON_E_subject_unavailable;
+    if (one != NULL && one->state == HOOKING_ended &&
+        (one->end.decision.code != BATON_OK || subject)) {
         one->state = HOOKING_gone; /* taken out by the next look */
     }
 }
@@ -129,6 +133,7 @@ static void write_input(const struct run *run, const struct run_turn *turn,
     jsonw_key_text(&w, "task_id", run->task_id.s);
     jsonw_key_int(&w, "task_rev", run->task_rev);
     jsonw_key_text(&w, "task_status", task_status_word(run->task_status));
+    jsonw_key_text(&w, "subject", run->subject);
     jsonw_key_text(&w, "from", asked != NULL ? asked->from : turn->slot.s);
     jsonw_key_text(&w, "transition", transition->name.s);
     jsonw_key(&w, "targets");

@@ -194,9 +194,10 @@ void hooks_done(struct coordinator *c);
 bool runs_forget(struct coordinator *c);
 
 /* told.c */
-/* Task, sender and verdict as data beside what the sender gave (H-46): a JSON object. turn may be NULL. */
+/* Task, sender and verdict as data beside what the sender gave (H-46), and the run's subject where the
+ * transition's hook has one and the sender named none: a JSON object. turn may be NULL. */
 void told_data(const struct run *run, const char *from, const struct run_turn *turn,
-               const char *data, struct buf *out);
+               const struct workflow_transition *transition, const char *data, struct buf *out);
 struct json_doc;
 /* The names of an object's members, at most LIMIT_DATA_KEYS, borrowed from the document that *ret_doc keeps. */
 size_t told_names(const char *data, const char **names, struct json_doc **ret_doc);

@@ -59,9 +59,10 @@ static size_t task_len(const char *summary)
 }
 
 void told_data(const struct run *run, const char *from, const struct run_turn *turn,
-               const char *data, struct buf *out)
+               const struct workflow_transition *transition, const char *data, struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
+    char subject[RUN_SUBJECT_MAX + 2];
     jsonw_begin_object(&w);
     jsonw_key_plain(&w, "task", run->summary, task_len(run->summary));
     jsonw_key_text(&w, "from", from);
@@ -69,6 +70,12 @@ void told_data(const struct run *run, const char *from, const struct run_turn *t
         jsonw_key_text(&w, "verdict", verdict_word(turn->verdict));
     }
     add_members(&w, data);
+    if (transition->hook != NULL && transition->hook->subject != NULL && run->subject != NULL &&
+        !handoff_subject(transition, data,
+                         subject)) { /* stamped: who is next knows it, too (H-40) */
+        jsonw_key_any(&w, transition->hook->subject, strlen(transition->hook->subject));
+        jsonw_plain(&w, run->subject, strlen(run->subject));
+    }
     jsonw_end(&w);
     BATON_INVARIANT(buf_ok(out));
 }

@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/record/json.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -50,7 +51,46 @@ static baton_code refuse(struct deciding *d, baton_code code, const char *format
     return code;
 }
 
+bool handoff_subject(const struct workflow_transition *transition, const char *data,
+                     char ret_subject[RUN_SUBJECT_MAX + 2])
+{
+    const char *key = transition->hook != NULL ? transition->hook->subject : NULL;
+    struct json_doc *doc = NULL;
+    ret_subject[0] = '\0';
+    if (key != NULL && data != NULL &&
+        json_parse(data, strlen(data), LIMIT_VALUE, LIMIT_JSON_DEPTH, &doc, NULL) == BATON_OK) {
+        const struct json_value *root = json_root(doc);
+        const struct json_value *value =
+            json_kind(root) == JSON_object ? json_member(root, key) : NULL;
+        if (value != NULL && json_kind(value) == JSON_text) {
+            snprintf(ret_subject, RUN_SUBJECT_MAX + 2, "%s", json_text(value, NULL));
+        }
+        json_free(doc);
+    }
+    return ret_subject[0] != '\0';
+}
+
 /* ---- the stages ---- */
+
+/* What a run is about is said once; another one is another run's work (H-40). */
+static baton_code check_subject(struct deciding *d, const struct workflow_transition *found)
+{
+    char subject[RUN_SUBJECT_MAX + 2];
+    if (!handoff_subject(found, d->ask->facts, subject)) {
+        return BATON_OK;
+    }
+    if (strlen(subject) > RUN_SUBJECT_MAX) {
+        return refuse(d, BATON_E_subject_unavailable,
+                      "transition %s takes at most %d bytes as '%s'", found->name.s,
+                      RUN_SUBJECT_MAX, found->hook->subject);
+    }
+    if (d->run->subject != NULL && strcmp(d->run->subject, subject) != 0) {
+        return refuse(d, BATON_E_subject_changed, "run %s is about %s, and '%s' names %s",
+                      d->run->id.s, text_quote_of(d->run->subject).s, found->hook->subject,
+                      text_quote_of(subject).s);
+    }
+    return BATON_OK;
+}
 
 static baton_code check_policy(struct deciding *d)
 {
@@ -162,7 +202,7 @@ static baton_code check_resolve_transition(struct deciding *d)
                           found->name.s, text_quote_of(d->ask->data[i]).s);
         }
     }
-    return BATON_OK;
+    return check_subject(d, found);
 }
 
 static baton_code check_resolve_target(struct deciding *d)

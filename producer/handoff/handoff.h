@@ -53,6 +53,7 @@ struct handoff_ask {
     const char *summary; /* for the next turn */
     const char *const *data; /* keys of data that were given */
     size_t n_data;
+    const char *facts;           /* all of its data, a raw JSON object of texts; NULL: none */
     const struct run_turn *turn; /* the sender's; NULL where a person asks without one */
     const struct handoff_hook_end *hook;
     handoff_reachable *reachable;
@@ -72,8 +73,13 @@ struct handoff_result {
     bool wants_hook; /* it stopped before the hook, which must run first: not refused */
 };
 
+/* What data (a raw JSON object of texts, or NULL) says the handoff is about, where the transition's hook
+ * has a `subject`; false: nothing. Longer than RUN_SUBJECT_MAX is cut there, and so no run's subject. */
+bool handoff_subject(const struct workflow_transition *transition, const char *data,
+                     char ret_subject[RUN_SUBJECT_MAX + 2]);
+
 /* Every stage in its order, up to the first that refuses. Source: RULES H-01 to H-10, H-14, H-22 to
- * H-27, H-30, H-37, H-45, H-61. */
+ * H-27, H-30, H-37, H-40, H-45, H-61. */
 void handoff_decide(const struct run *run, const struct handoff_ask *ask,
                     struct handoff_result *ret_result);
 

@@ -71,6 +71,7 @@ void run_free(struct run *run)
         free(run->summary);
         free(run->data);
         free(run->payload);
+        free(run->subject);
         forget_pending(run);
         run_ask_done(run);
         free(run->later);
@@ -142,8 +143,18 @@ void run_reopen(struct run *run, const char *why, struct wall_ms now)
     run->task_status = TASK_STATUS_active;
     run->ended_at = (struct wall_ms){0};
     run->updated_at = now;
+    free(run->subject);
+    run->subject = NULL;
     set_why(run, why);
     run_touch(run);
+}
+
+void run_freeze_subject(struct run *run, const char *subject)
+{
+    if (run->subject == NULL) {
+        run->subject = strdup(subject);
+        BATON_INVARIANT(run->subject != NULL);
+    }
 }
 
 void run_touch(struct run *run)

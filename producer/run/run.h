@@ -26,7 +26,8 @@
 
 #define RUN_TURNS_MAX 64 /* kept in the record: every open one, and the newest of the others */
 #define RUN_WHY_MAX 1024
-#define RUN_TARGET_MAX 256 /* no slot's name is as long: nothing fits what was cut */
+#define RUN_SUBJECT_MAX 512 /* bytes of what a run is about: a reference, no text */
+#define RUN_TARGET_MAX 256  /* no slot's name is as long: nothing fits what was cut */
 #define RUN_SUMMARY_MAX (LIMIT_SUMMARY + 16) /* one that was too long still is, and is refused */
 #define RUN_DATA_MAX LIMIT_RESULT
 #define RUN_LATER_MAX                                                                              \
@@ -119,6 +120,7 @@ struct run {
     char *summary;      /* of the task */
     char *data;         /* raw JSON object, or NULL */
     char *payload;      /* raw JSON object of a turn's payload, or NULL */
+    char *subject; /* what it is about: said by a handoff, and since then the same (H-40); NULL */
     struct wall_ms started_at;
     struct wall_ms deadline; /* 0: none */
     struct wall_ms updated_at;
@@ -142,6 +144,8 @@ baton_code run_copy(const struct run *from, struct run **ret_to);
 bool run_move(struct run *run, enum run_state to, const char *why, struct wall_ms now);
 /* Reopens an ended run: epoch + 1, counters 0. Contract: it has ended. */
 void run_reopen(struct run *run, const char *why, struct wall_ms now);
+/* What it is about was said; once. */
+void run_freeze_subject(struct run *run, const char *subject);
 /* A person touched it: the counters of all transitions begin anew (H-47). */
 void run_touch(struct run *run);
 /* The end of this turn is to be answered (takes the texts, which may be NULL), or was (turn ""). */

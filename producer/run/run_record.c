@@ -166,6 +166,7 @@ void run_encode(const struct run *run, struct buf *value)
     if (run->payload != NULL) {
         jsonw_key_raw(&w, "payload", run->payload, strlen(run->payload));
     }
+    field_write_some(&w, "subject", run->subject != NULL ? run->subject : "");
     field_write_time(&w, "started_at", run->started_at);
     field_write_time(&w, "deadline", run->deadline);
     field_write_time(&w, "updated_at", run->updated_at);
@@ -408,7 +409,7 @@ static baton_code read_run(const struct json_doc *doc, struct workflow_shelf *sh
     run->ended_at = field_time(v[R_ended_at]);
     run->n_turns = (int)field_int(v[R_n_turns]);
     if (!field_copy(v[R_summary], &run->summary) || !copy_raw(doc, "data", &run->data) ||
-        !copy_raw(doc, "payload", &run->payload)) {
+        !copy_raw(doc, "payload", &run->payload) || !field_copy(v[R_subject], &run->subject)) {
         return baton_fail(err, BATON_E_no_memory, "no memory for a run");
     }
     if ((rc = read_pending(v[R_pending], &run->pending, err)) != BATON_OK ||

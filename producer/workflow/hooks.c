@@ -22,8 +22,8 @@
 #define HOOK_WORD(word) #word,
 static const char *const classes[] = {HOOK_CLASSES(HOOK_WORD)};
 #undef HOOK_WORD
-static const char *const hook_keys[] = {"command", "class",   "env",        "data",
-                                        "timeout", "enabled", "people_only"};
+static const char *const hook_keys[] = {"command", "class",   "env",         "data",
+                                        "timeout", "enabled", "people_only", "subject"};
 static const char *const booleans[] = {"false", "true"};
 
 const char *hook_class_word(enum hook_class class)
@@ -63,6 +63,26 @@ static void check_data(struct workflow_reading *reading, const struct yaml_node 
                        "%s: '%s' is no key of data: [a-z0-9._-], at most %d", where,
                        text_quote_of(key).s, ID_MAX);
         }
+    }
+}
+
+/* One of the keys of data. */
+static void read_subject(struct workflow_reading *reading, const struct yaml_node *node,
+                         const char *where, struct workflow_hook *hook)
+{
+    if (!yaml_is_text(&reading->findings, NULL, node, where)) {
+        return;
+    }
+    for (size_t i = 0; i < hook->n_data; i++) {
+        if (hook->data[i] != NULL && strcmp(hook->data[i], node->text) == 0) {
+            hook->subject = hook->data[i];
+        }
+    }
+    /* Those that every turn is told anyway are no sender's. */
+    if (hook->subject == NULL || strcmp(node->text, "task") == 0 ||
+        strcmp(node->text, "from") == 0 || strcmp(node->text, "verdict") == 0) {
+        yaml_found(&reading->findings, node, "%s: '%s' is none of the keys of its `data`", where,
+                   text_quote_of(node->text).s);
     }
 }
 
@@ -127,6 +147,8 @@ static void read_hook(struct workflow_reading *reading, const struct yaml_node *
     workflow_texts(reading, yaml_member(row, "data"), below, LIMIT_DATA_KEYS, &hook->data,
                    &hook->n_data);
     check_data(reading, yaml_member(row, "data"), hook, below);
+    workflow_where(below, where, "subject");
+    read_subject(reading, yaml_member(row, "subject"), below, hook);
 
     const struct yaml_node *timeout = yaml_member(row, "timeout");
     workflow_where(below, where, "timeout");

@@ -70,6 +70,7 @@ struct workflow_hook {
     size_t n_env;
     char **data; /* keys that a handoff's data may have */
     size_t n_data;
+    const char *subject; /* one of data: what its handoffs are about stays the same (H-40); NULL */
     int64_t timeout_ms;
     bool enabled;
     bool people_only; /* refused when an agent asks for the handoff */

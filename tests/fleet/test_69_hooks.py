@@ -92,7 +92,7 @@ def test_h28_h29_h39_a_hook_that_allows(hooked):
     [call] = hooked.calls()
     first = shown["turns"][0]
     assert call["argv"] == ["one"] and call["input"] == {
-        "hook": "check", "run_id": run, "epoch": 1, "task_id": "t-1", "task_rev": 1, "task_status": "review_ready", "from": "dev", "transition": "review",
+        "hook": "check", "run_id": run, "epoch": 1, "task_id": "t-1", "task_rev": 1, "task_status": "review_ready", "subject": None, "from": "dev", "transition": "review",
         "targets": ["rev"], "summary": "look", "data": {"files": "3"}, "verdict": "done", "turn_id": first["turn_id"], "attempt": 1}
     home = call["env"]["HOME"]
     assert call["env"].pop("PATH").startswith("/usr/local/sbin:") and call["mode"] == "0o700" and call["cwd"] == home == os.path.realpath(home)

@@ -27,6 +27,7 @@
     FIELD(summary,     text,        required, LIMIT_SUMMARY) \
     FIELD(data,        object,      optional, LIMIT_DATA_KEYS) \
     FIELD(payload,     object,      optional, 4) \
+    FIELD(subject,     text,        optional, RUN_SUBJECT_MAX) \
     FIELD(started_at,  time,        required, 0) \
     FIELD(deadline,    time,        optional, 0) \
     FIELD(updated_at,  time,        required, 0) \

@@ -94,6 +94,12 @@ ROWS = (
     ("queued_is_delivered", "H-22", "producer/cmd_runs_ask.c",
      ": asked->n_claimed > 0 ", ": asked->n_turns > 0 ",
      f"{COUNTS} test_h20_h22_delivered_is_what_a_worker_has_claimed[local]"),
+    ("another_subject_passes", "H-40", "producer/handoff/handoff.c",
+     "if (d->run->subject != NULL && strcmp(", "if (d->run->subject == NULL && strcmp(",
+     f"{HANDOFF} test_H40_another_subject_is_refused"),
+    ("the_subject_is_not_kept", "H-40", "producer/coordinator/advance.c",
+     "run_freeze_subject(run, subject);", "(void)0;",
+     "fleet/test_69_hooks_subject.py test_h40_what_a_hook_has_found_stays[local]"),
     # ---- who asks ----
     ("a_program_touches", "S12, S14", "producer/coordinator/requests.c",
      "request_wants_person(request->kind) && !by_person(receipt, request)", "request_wants_person(request->kind) && false",

@@ -25,7 +25,7 @@ static const char workflow_text[] =
     "nodes:\n  dev: {role: owner, service: one}\n"
     "  rev: {service: two, slots: {a: reviewer, b: reviewer}}\n  end: {role: arbiter, service: "
     "one}\n"
-    "hooks:\n  check: {command: [true], data: [url]}\n"
+    "hooks:\n  check: {command: [true], data: [url], subject: url}\n"
     "  people: {command: [true], people_only: true}\n"
     "  off: {command: [true], enabled: false}\n"
     "  note: {command: [true], class: side_effect}\n"

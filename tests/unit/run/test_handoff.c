@@ -172,6 +172,43 @@ static void test_H37_data_that_a_hook_declares(void **state)
     run_free(run);
 }
 
+/* H-40: what the run is about is said once. */
+static void test_H40_another_subject_is_refused(void **state)
+{
+    struct run *run = run_make();
+    const struct handoff_hook_end end = {.code = BATON_OK};
+    struct handoff_ask ask = by_verdict("dev", VERDICT_done_with_concerns);
+    char subject[RUN_SUBJECT_MAX + 2];
+    char facts[700];
+    (void)state;
+    ask.hook = &end;
+    ask.facts = "{\"url\":\"https://x/1\"}";
+    struct handoff_result result = decide(run, &ask);
+    assert_int_equal(result.status, HANDOFF_queued);
+    assert_null(run->subject); /* deciding says nothing */
+    assert_true(handoff_subject(result.transition, ask.facts, subject));
+    assert_string_equal(subject, "https://x/1");
+    run_freeze_subject(run, subject);
+    run_freeze_subject(run, "https://x/2"); /* once */
+    assert_int_equal(decide(run, &ask).status, HANDOFF_queued);
+    ask.facts = "{\"other\":\"https://x/2\"}"; /* none is named */
+    assert_int_equal(decide(run, &ask).status, HANDOFF_queued);
+    ask.facts = "{\"url\":\"https://x/2\"}";
+    refused(run, ask, HANDOFF_blocked, HANDOFF_STAGE_resolve_transition, BATON_E_subject_changed);
+    ask.hook = NULL; /* before its hook, too */
+    refused(run, ask, HANDOFF_blocked, HANDOFF_STAGE_resolve_transition, BATON_E_subject_changed);
+    snprintf(facts, sizeof(facts), "{\"url\":\"%0*d\"}", RUN_SUBJECT_MAX + 1, 0);
+    ask.facts = facts;
+    refused(run, ask, HANDOFF_blocked, HANDOFF_STAGE_resolve_transition,
+            BATON_E_subject_unavailable);
+    ask.verdict = VERDICT_done; /* without a hook it is a fact like others */
+    assert_int_equal(decide(run, &ask).status, HANDOFF_queued);
+    assert_true(run_move(run, RUN_cancelled, "", (struct wall_ms){1}));
+    run_reopen(run, "again", (struct wall_ms){2});
+    assert_null(run->subject);
+    run_free(run);
+}
+
 static void test_H61_a_phase_of_the_task(void **state)
 {
     struct run *run = run_make();
@@ -203,6 +240,7 @@ int main(void)
         cmocka_unit_test(test_H06_H23_H26_targets),
         cmocka_unit_test(test_H14_H30_H33_H38_hooks),
         cmocka_unit_test(test_H37_data_that_a_hook_declares),
+        cmocka_unit_test(test_H40_another_subject_is_refused),
         cmocka_unit_test(test_H61_a_phase_of_the_task),
         cmocka_unit_test(test_an_older_epoch_is_refused),
     };

@@ -135,6 +135,7 @@ static void test_its_record_comes_back_as_it_was(void **state)
     (void)state;
     run->data = strdup("{\"url\":\"https://x\"}");
     run->payload = strdup("{\"media_type\":\"text/plain\",\"text\":\"a\\nb\"}");
+    run_freeze_subject(run, "https://x/\xE2\x80\xA8\"1\"");
     run->deadline = (struct wall_ms){99000};
     run->request_no = 3;
     assert_true(run_count(run, "review") && run_count(run, "again"));
@@ -167,6 +168,7 @@ static void test_its_record_comes_back_as_it_was(void **state)
     run_encode(back, &second);
     assert_string_equal(first.data, second.data);
     assert_string_equal(back->held.summary, "fine");
+    assert_string_equal(back->subject, run->subject);
     assert_true(back->asked.person && strcmp(back->asked.data, asked.data) == 0);
     assert_true(run_count(back, "review")); /* what is taken after it makes it count no more */
     assert_string_equal(back->held.turn.s, "");

@@ -152,6 +152,12 @@ static const struct row mistakes[] = {
     {HEAD "hooks:\n  h: {command: [x], enabled: yes}\n", "hooks.h.enabled: 'yes' is none of"},
     {HEAD "hooks:\n  h: {command: [x], env: [BATON_ROLE]}\n",
      "hooks.h.env: 'BATON_ROLE' is no variable that can be handed on"},
+    {HEAD "hooks:\n  h: {command: [x], data: [a], subject: b}\n",
+     "hooks.h.subject: 'b' is none of the keys of its `data`"},
+    {HEAD "hooks:\n  h: {command: [x], subject: b}\n",
+     "hooks.h.subject: 'b' is none of the keys of its `data`"},
+    {HEAD "hooks:\n  h: {command: [x], data: [from], subject: from}\n",
+     "hooks.h.subject: 'from' is none of the keys of its `data`"},
     {HEAD "hooks:\n  h: {command: [x], data: [A b]}\n", "hooks.h.data: 'A b' is no key of data"},
     /* channels */
     {HEAD "channels:\n  - {from: c, to: [b]}\n", "channels.from names 'c'"},
@@ -314,25 +320,28 @@ static void test_what_is_surely_wrong_is_warned_of(void **state)
 static void test_hooks(void **state)
 {
     (void)state;
-    struct workflow *workflow = warned(
-        HEAD "hooks:\n"
-             "  near: {command: [./check, -x], env: [GH_TOKEN], data: [pr_url], timeout: 2s}\n"
-             "  far: {command: [/bin/true], class: side_effect, people_only: true}\n"
-             "  found: {command: [true]}\n"
-             "transitions:\n  t: {from: a, to: b.x, hook: near}\n",
-        "no transition has hook 'far'");
+    struct workflow *workflow =
+        warned(HEAD "hooks:\n"
+                    "  near: {command: [./check, -x], env: [GH_TOKEN], data: [x, pr_url], subject: "
+                    "pr_url, timeout: 2s}\n"
+                    "  far: {command: [/bin/true], class: side_effect, people_only: true}\n"
+                    "  found: {command: [true]}\n"
+                    "transitions:\n  t: {from: a, to: b.x, hook: near}\n",
+               "no transition has hook 'far'");
     const struct workflow_hook *hook = workflow->transitions[0].hook;
     assert_non_null(hook);
     assert_string_equal(hook->name.s, "near");
     assert_string_equal(hook->command[0], "/etc/x/check"); /* beside the file */
     assert_string_equal(hook->command[1], "-x");
     assert_string_equal(hook->env[0], "GH_TOKEN");
-    assert_string_equal(hook->data[0], "pr_url");
+    assert_string_equal(hook->data[1], "pr_url");
+    assert_ptr_equal(hook->subject, hook->data[1]);
     assert_int_equal(hook->timeout_ms, 2000);
     assert_true(hook->enabled && !hook->people_only && hook->class == HOOK_CLASS_validation);
     assert_true(workflow->hooks[1].class == HOOK_CLASS_side_effect &&
                 workflow->hooks[1].people_only);
     assert_string_equal(workflow->hooks[2].command[0], "true");
+    assert_null(workflow->hooks[2].subject);
     workflow_free(workflow);
 }
 
