@@ -17,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLEAR_COMMAND "baton services clear %s --profile %s"
-
 /* ---- list ---- */
 
 static void roles_text(role_set roles, struct buf *out)
@@ -94,7 +92,7 @@ static void next_try_json(struct jsonw *w, const char *service, const struct res
     jsonw_key(w, "next_try");
     if (rest_profile_refused(rest)) {
         jsonw_null(w);
-        snprintf(command, sizeof(command), CLEAR_COMMAND, service, rest->name.s);
+        snprintf(command, sizeof(command), SERVICES_CLEAR_COMMAND, service, rest->name.s);
         jsonw_key_text(w, "cleared_by", command);
     } else {
         jsonw_text(w, wall_text(rest->until).s);
@@ -143,7 +141,7 @@ static void rests_text(const struct service_view *view, struct buf *out)
             if (rest_profile_refused(rest)) {
                 buf_printf(out, "refused since %s (%s) until it is cleared: ",
                            command_time(rest->since).s, failure_word(rest->class));
-                buf_printf(out, CLEAR_COMMAND, view->service->name.s, name);
+                buf_printf(out, SERVICES_CLEAR_COMMAND, view->service->name.s, name);
             } else {
                 buf_printf(out, "rests until %s (%s)", command_time(rest->until).s,
                            failure_word(rest->class));

@@ -6,4 +6,7 @@
 
 extern const struct baton_command cmd_services;
 
+/* What lets a profile of a service be tried again: both names follow. */
+#define SERVICES_CLEAR_COMMAND "baton services clear %s --profile %s"
+
 #endif

@@ -398,16 +398,16 @@ static const struct baton_command cmd_show = {
 };
 
 static const struct baton_command *const subcommands[] = {
-    &cmd_list, &cmd_show, &cmd_turns_watch, &cmd_turns_wait, &cmd_turns_cancel,
+    &cmd_list, &cmd_show, &cmd_turns_why, &cmd_turns_watch, &cmd_turns_wait, &cmd_turns_cancel,
 };
 
 const struct baton_command cmd_turns = {
     .name = "turns",
-    .summary = "list, show, follow and cancel turns",
-    .usage = "list|show|watch|wait|cancel",
+    .summary = "list, show, explain, follow and cancel turns",
+    .usage = "list|show|why|watch|wait|cancel",
     .description = "A turn is one role's piece of work. These commands read the turn logs of the "
                    "configured services.",
     .subcommands = subcommands,
     .n_subcommands = COUNT_OF(subcommands),
-    .examples = "baton turns list\nbaton turns show 7f3a90\n",
+    .examples = "baton turns list\nbaton turns show 7f3a90\nbaton turns why 7f3a90\n",
 };

@@ -11,6 +11,7 @@ extern const struct baton_command cmd_turns;
 extern const struct baton_command cmd_turns_watch;
 extern const struct baton_command cmd_turns_wait;
 extern const struct baton_command cmd_turns_cancel;
+extern const struct baton_command cmd_turns_why;
 
 /*
  * The turn that a word of the command line means (full id or first digits). turn_not_found says so

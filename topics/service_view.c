@@ -9,6 +9,7 @@
 #include "topics/catalogue.h"
 #include "topics/scan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,8 +57,16 @@ static baton_code read_lag(struct log *log, const struct config *config, const c
     return rc;
 }
 
-/* The owner's note `{..., "paused": true, ...}`. */
-static bool is_pause(const struct log_record *record)
+static void text_of(const struct json_value *root, const char *key, char *ret_text, size_t size)
+{
+    const struct json_value *value = json_member(root, key);
+    if (value != NULL && json_kind(value) == JSON_text) {
+        snprintf(ret_text, size, "%s", json_text(value, NULL));
+    }
+}
+
+/* The owner's note `{..., "paused": true, "by": …, "reason": …, "at": …}`. */
+static bool read_pause(const struct log_record *record, struct service_pause *ret_pause)
 {
     struct json_doc *doc = NULL;
     bool paused = false;
@@ -65,7 +74,14 @@ static bool is_pause(const struct log_record *record)
         const struct json_value *root = json_root(doc);
         const struct json_value *flag =
             json_kind(root) == JSON_object ? json_member(root, "paused") : NULL;
+        char at[64] = "";
         paused = flag != NULL && json_kind(flag) == JSON_bool && json_bool(flag);
+        if (paused) {
+            text_of(root, "by", ret_pause->by.s, sizeof(ret_pause->by.s));
+            text_of(root, "reason", ret_pause->reason, sizeof(ret_pause->reason));
+            text_of(root, "at", at, sizeof(at));
+            (void)wall_parse(at, strlen(at), &ret_pause->at);
+        }
         json_free(doc);
     }
     return paused;
@@ -152,7 +168,7 @@ static bool count_turn(void *arg, const struct log_record *record)
     struct service_view *view = count->view;
     struct turn_record turn;
     if (word_is(PAUSE_KEY, record->key, record->key_len)) {
-        view->paused += is_pause(record) ? 1 : 0;
+        view->paused += read_pause(record, &view->pause) ? 1 : 0;
         return true;
     }
     if (circuit_note_is_key(record->key, record->key_len)) {

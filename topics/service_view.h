@@ -16,6 +16,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* By whom, why and when turns of the service were told to wait. */
+struct service_pause {
+    struct plain_id by;
+    char reason[256];
+    struct wall_ms at;
+};
+
 /* A worker whose circuit is not closed, as the notes of its partitions say. */
 struct service_circuit {
     struct circuit_note note;
@@ -33,6 +40,7 @@ struct service_view {
     int64_t turns[TURN_STATE_COUNT]; /* filled with turns only */
     size_t unreadable;
     int32_t paused;                   /* partitions whose owner keeps a pause */
+    struct service_pause pause;       /* of one of them */
     struct service_circuit *circuits; /* freed by service_view_done */
     size_t n_circuits;
     struct blocked_note *blocked; /* one of each worker; freed by service_view_done */

@@ -29,44 +29,6 @@ static void spaces(struct buf *out, size_t n)
     }
 }
 
-/* Words filled into lines of at most width columns, each indented. */
-static void add_wrapped(struct buf *out, const char *text, size_t indent, size_t width)
-{
-    size_t column = 0;
-    while (*text != '\0') {
-        if (*text == '\n') {
-            buf_add_char(out, '\n');
-            if (text[1] == '\n') {
-                buf_add_char(out, '\n');
-            }
-            column = 0;
-            text += strspn(text, "\n");
-            continue;
-        }
-        if (*text == ' ') {
-            text++;
-            continue;
-        }
-        size_t n = strcspn(text, " \n");
-        size_t columns = text_width(text, n);
-        if (column > 0 && column + 1 + columns > width) {
-            buf_add_char(out, '\n');
-            column = 0;
-        }
-        if (column == 0) {
-            spaces(out, indent);
-            column = indent;
-        } else {
-            buf_add_char(out, ' ');
-            column++;
-        }
-        buf_add(out, text, n);
-        column += columns;
-        text += n;
-    }
-    buf_add_char(out, '\n');
-}
-
 /* Lines as they are, indented. */
 static void add_lines(struct buf *out, const char *text, size_t indent)
 {
@@ -133,7 +95,7 @@ static void add_options(struct buf *out, const struct command_option *options, s
             buf_printf(&help, " Default: %s.", option->fallback);
         }
         if (buf_ok(&help)) {
-            add_wrapped(out, help.data, 2 * INDENT, width);
+            text_wrap(out, help.data, 2 * INDENT, 2 * INDENT, width);
         } else {
             out->broken = true;
         }
@@ -188,7 +150,7 @@ void command_help(const struct command_state *state, const struct command_path *
     } else {
         if (self->description != NULL) {
             heading(out, "DESCRIPTION");
-            add_wrapped(out, self->description, INDENT, width);
+            text_wrap(out, self->description, INDENT, INDENT, width);
         }
         if (self->n_subcommands > 0) {
             add_commands(out, self->subcommands, self->n_subcommands);

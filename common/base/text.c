@@ -357,3 +357,44 @@ size_t text_width(const char *text, size_t len)
     }
     return width;
 }
+
+void text_wrap(struct buf *out, const char *text, size_t first, size_t indent, size_t width)
+{
+    size_t column = 0;
+    size_t begin = first;
+    while (*text != '\0') {
+        if (*text == '\n') {
+            buf_add_char(out, '\n');
+            if (text[1] == '\n') {
+                buf_add_char(out, '\n');
+            }
+            column = 0;
+            text += strspn(text, "\n");
+            continue;
+        }
+        if (*text == ' ') {
+            text++;
+            continue;
+        }
+        size_t n = strcspn(text, " \n");
+        size_t columns = text_width(text, n);
+        if (width > 0 && column > 0 && column + 1 + columns > width) {
+            buf_add_char(out, '\n');
+            column = 0;
+        }
+        if (column == 0) {
+            for (size_t i = 0; i < begin; i++) {
+                buf_add_char(out, ' ');
+            }
+            column = begin;
+            begin = indent;
+        } else {
+            buf_add_char(out, ' ');
+            column++;
+        }
+        buf_add(out, text, n);
+        column += columns;
+        text += n;
+    }
+    buf_add_char(out, '\n');
+}

@@ -29,6 +29,9 @@ bool text_dangerous(uint32_t point);
  * between characters and marked with "..." (which counts in max); max 0: no limit.
  */
 void text_add(struct buf *buf, const void *bytes, size_t len, size_t max);
+/* Words filled into lines of at most width columns (0: one line), the first indented by `first`, the others
+ * by `indent`; an empty line begins a paragraph. Ends with a newline. */
+void text_wrap(struct buf *out, const char *text, size_t first, size_t indent, size_t width);
 /* The same for many lines: newlines stay, each begins with indent; tabs become spaces. */
 void text_add_lines(struct buf *buf, const void *bytes, size_t len, size_t max, const char *indent);
 

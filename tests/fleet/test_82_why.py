@@ -1,0 +1,96 @@
+"""`baton turns why`: what happened, what a turn waits for, who must act and what changes that, from the topics alone."""
+import os
+import re
+import shutil
+
+import pytest
+
+from host import wait_until
+from test_67_runs import runs, start, until  # noqa: F401 (a fixture)
+
+
+def why(host, turn):
+    done = host.run("turns", "why", turn, "--json").ok()
+    return done.one
+
+
+def said(answer, part="now"):
+    return "\n".join(one["text"] for one in answer[part])
+
+
+def commands(answer):
+    return [one["command"] for one in answer["commands"]]
+
+
+def test_why_nobody_has_taken_it(host):
+    """It stands in the topic: no worker runs, and how one is started; the same for a paused service."""
+    turn = host.published("alpha", "reviewer", "t-1")
+    answer = why(host, turn)
+    assert (answer["state"], answer["service"], answer["who"]) == (None, "alpha", "operator"), answer
+    assert "no worker has taken it in" in said(answer) and "no worker of alpha runs" in said(answer)
+    assert "baton worker --service alpha" in commands(answer)
+    host.drain()
+    answer = why(host, turn)
+    assert (answer["state"], answer["role"], answer["who"]) == ("completed", "reviewer", "done"), answer
+    assert "verdict approve" in said(answer)
+
+
+def test_why_it_waits_for_a_retry_and_a_pause(host):
+    """The time of the next attempt; then who has paused its service, and why."""
+    host.plan(tasks={"t-1": [{"class": "unavailable", "retry_after_ms": 600000}, {}]})
+    host.worker("alpha", "w1")
+    turn = host.published("alpha", "owner", "t-1")
+    wait_until(lambda: host.state(turn) == "queued" and len(host.calls(turn=turn)) == 1, what="the first attempt to fail")
+    answer = why(host, turn)
+    shown = host.show(turn)
+    assert answer["next_at"] == shown["not_before"] and f"attempt 2 starts at {shown['not_before']}" in said(answer), answer
+    assert answer["who"] == "nobody"
+    assert re.search(r"attempt 1 at alpha by worker w1, profile \S+ failed after .*: unavailable, the provider cannot be reached", said(answer, "happened")), answer
+    host.run("services", "pause", "alpha", "--reason", "provider maintenance").ok()
+    answer = wait_until(lambda: (lambda one: one if "is paused by" in said(one) else None)(why(host, turn)), what="the pause to be told")
+    assert answer["who"] == "operator" and "provider maintenance" in said(answer)
+    resume, = [one for one in commands(answer) if one.startswith("baton services resume alpha")]
+    host.run(*resume.replace("TEXT", "done").split()[1:]).ok()
+    wait_until(lambda: "paused" not in said(why(host, turn)), what="the service to go on")
+
+
+def test_why_it_is_parked_and_the_host_is_gone(host):
+    """Each attempt with its class, also of the service before; who must act; the worker's host has gone with its store."""
+    host.plan(tasks={"t-1": [{"class": "bad_request"}]})
+    worker = host.worker("alpha", "w1")
+    turn = host.published("alpha", "owner", "t-1")
+    host.ends(turn, "parked")
+    worker.kill()
+    shutil.rmtree(os.path.join(host.dir, "state"), ignore_errors=True)
+    answer = why(host, turn)
+    assert answer["who"] == "operator" and "executor_failed" in said(answer)
+    assert "bad_request" in said(answer, "happened")
+    replay, = [one for one in commands(answer) if re.fullmatch(r"baton dlq replay \w+", one)]
+    host.run(*replay.split()[1:]).ok()
+    host.plan()
+    host.worker("alpha", "w2")
+    host.ends(turn, "completed")
+    assert "operators replayed it 1 time" in said(why(host, turn), "happened")
+
+
+def test_why_text_fits_a_terminal(host):
+    """For people: four paragraphs, no line longer than a terminal has columns, nothing foreign as it is."""
+    host.plan(tasks={"t-1": [{"class": "bad_request", "message": "no \x1b[31mway, " + "long words " * 30}]})
+    host.worker("alpha", "w1")
+    turn = host.published("alpha", "owner", "t-1")
+    host.ends(turn, "parked")
+    done = host.run("turns", "why", turn[:8], environment={"COLUMNS": "80"}).ok()
+    for title in ("What happened (UTC)", "Now", "Who must act", "What can be done"):
+        assert f"\n{title}\n" in done.out, done.out
+    assert "\x1b" not in done.out
+    assert host.run("turns", "why", "0123456789ab").status != 0
+
+
+def test_why_a_run_waits_for_a_person(runs):  # noqa: F811
+    """A turn of a run: which run, and that the run waits for a person."""
+    runs.plan(turns={"alpha": [{"verdict": "needs_context", "summary": "which one?"}]})
+    runs.worker("alpha", "w1")
+    run = start(runs)
+    shown = until(runs, run, "waiting")
+    answer = why(runs, shown["turns"][-1]["turn_id"])
+    assert run in said(answer) and "waiting" in said(answer) and f"baton runs show {run}" in commands(answer)
