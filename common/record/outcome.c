@@ -67,6 +67,7 @@ void outcome_of(const struct turn_record *record, enum outcome_event event, cons
     o.code = record->code;
     o.at = at;
     o.to = record->to_service;
+    o.cost_micros = turn_record_cost(record);
     o.result = record->result;
     o.result_len = record->result_len;
     *ret_outcome = o;
@@ -113,6 +114,9 @@ void outcome_encode(const struct outcome *o, struct buf *value)
     }
     field_write_time(&w, "at", o->at);
     field_write_some(&w, "to", o->to.s);
+    if (o->cost_micros > 0) {
+        jsonw_key_int(&w, "cost_micros", o->cost_micros);
+    }
     if (o->result != NULL) {
         jsonw_key_raw(&w, "result", o->result, o->result_len);
     }
@@ -238,6 +242,7 @@ static baton_code read_speaker(const struct json_value *const *v, struct outcome
     o->attempt = (int)field_int(v[O_attempt]);
     o->at = field_time(v[O_at]);
     o->to = service_id_of(field_text(v[O_to]));
+    o->cost_micros = field_int(v[O_cost_micros]);
     return BATON_OK;
 }
 

@@ -56,7 +56,8 @@ struct outcome {
     baton_code code; /* parked, answer: why; ok otherwise */
     struct wall_ms at;
     struct service_id to; /* delegated: where it goes on */
-    char *result;         /* raw JSON object, or NULL */
+    int64_t cost_micros; /* what the turn's attempts cost so far, as far as they told; 0: nothing */
+    char *result;        /* raw JSON object, or NULL */
     size_t result_len;
     struct plain_id answers_id; /* answer: the id of the control record or request; else "" */
     char answers_kind[16];      /* a kind of control record or request */

@@ -48,6 +48,25 @@ void advance_end(struct coordinator *c, struct run *run, enum run_state state, c
     send_run_ended(c, run);
 }
 
+void advance_stale(struct coordinator *c, struct run *run)
+{
+    char why[128];
+    const struct wall_ms now = wall_now();
+    snprintf(why, sizeof(why), "the task is at revision %d, and this is about an older one",
+             (int)run->task_rev);
+    for (size_t i = 0; i < run->n_kept; i++) {
+        struct run_turn *turn = &run->turns[i];
+        if (turn_state_open(turn->state) && turn->task_rev < run->task_rev) {
+            diag_line(DIAG_info, "run.stale", D_TEXT("run", run->id.s), D_TEXT("turn", turn->id.s),
+                      D_INT("revision", turn->task_rev), D_INT("now", run->task_rev));
+            send_cancel(c, turn, why);
+            turn->code = BATON_E_stale_revision;
+            run_turn_end(run, turn, TURN_cancelled, now);
+        }
+    }
+    run_hold(run, "", NULL); /* an end that was reached was about it, too */
+}
+
 /* ---- taken handoffs ---- */
 
 bool advance_can_reach(void *arg, size_t slot, baton_code *ret_code)

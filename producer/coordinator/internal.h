@@ -140,6 +140,8 @@ void advance_pending(struct coordinator *c, struct run *run);
 void advance_again(struct coordinator *c, struct run *run);
 /* Makes a run wait, and says for what; code and stage of what was refused, or BATON_OK and "". */
 void advance_wait(struct run *run, baton_code code, const char *stage, const char *why);
+/* The task's revision has risen: open turns of older ones are cancelled where they are */
+void advance_stale(struct coordinator *c, struct run *run);
 /* An end that was reached while other turns were open counts, now that none is. False: none was. */
 bool advance_held(struct coordinator *c, struct run *run);
 /* A handoff that may pass: counted once, a turn for each target (I9). False: none could be sent; the

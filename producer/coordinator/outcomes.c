@@ -225,7 +225,11 @@ static void take_completed(struct coordinator *c, struct run *run, struct run_tu
     turn->verdict = turn->has_verdict ? said.verdict : turn->verdict;
     turn->cost = run_sum(turn->cost, said.cost);
     turn->code = BATON_OK;
+    const int32_t revision = run->task_rev;
     run_turn_end(run, turn, TURN_completed, outcome->at);
+    if (run->task_rev != revision) {
+        advance_stale(c, run);
+    }
     wake(run, "a turn has ended");
     const bool waits = run->state == RUN_waiting && run->pending.turn.s[0] != '\0';
     if (turn->has_verdict && (waits || hooks_may_look(run))) {
@@ -356,7 +360,8 @@ void outcomes_take(struct coordinator *c, const struct engine_event *event)
         change_of(c, outcome->run_id.s, &run) == BATON_OK ? turn_of(c, run, receipt, &last) : NULL;
     if (turn != NULL) {
         turn->service = outcome->service;
-        turn->cost = last.cost_micros;
+        turn->cost =
+            outcome->cost_micros > last.cost_micros ? outcome->cost_micros : last.cost_micros;
         take_event(c, run, turn, outcome);
         settle(run);
     }

@@ -67,10 +67,11 @@ static baton_code check_invoke(const struct receipt *receipt, const struct reque
     const char *name = receipt->signer != NULL ? trust_principal_name(receipt->signer) : "who asks";
     const char *is = key_of_person(receipt) ? "an agent asks with the key of" : "a program is";
     return workflow->invoke == INVOKE_ask
-               ? baton_fail(err, BATON_E_confirm_needed,
-                            "workflow %s is started by people, or by an agent with a person's key once "
-                            "that person has said yes (--confirmed); %s %s",
-                            workflow->name.s, is, name)
+               ? baton_fail(
+                     err, BATON_E_confirm_needed,
+                     "workflow %s is started by people, or by an agent with a person's key once "
+                     "that person has said yes (--confirmed); %s %s",
+                     workflow->name.s, is, name)
                : baton_fail(err, BATON_E_invoke_denied, "workflow %s is started by people; %s %s",
                             workflow->name.s, is, name);
 }

@@ -26,6 +26,7 @@
     FIELD(code,     word,        optional, 32) \
     FIELD(at,       time,        required, 0) \
     FIELD(to,       service,     optional, 0) \
+    FIELD(cost_micros, count,    optional, JSON_INT_MAX) \
     FIELD(result,   object,      optional, 0) \
     FIELD(answers,  object,      optional, 0)
 
