@@ -111,6 +111,7 @@ static const struct shown shown[] = {
     {"worker.ready", "ready"},
     {"coordinator.ready", "ready"},
     {"turn.moved", "{role} turn {turn}: {from} -> {to}"},
+    {"turn.begun", "{role} turn {turn}: {to}"},
     {"attempt.ended", "{role} turn {turn}, attempt {attempt}: {verdict}{class}"},
     {"turn.delegated", "{role} turn {turn}: {from} -> {to}, attempt {next}"},
     {"run.started", "run {run} of {workflow}, by {by}"},
@@ -189,6 +190,10 @@ static void view(struct dev *dev, const struct process *process, const char *byt
         const char *at = json_member_text(line, "ts", &n);
         const bool trouble = strcmp(level, "warn") == 0 || strcmp(level, "error") == 0;
         const struct shown *found = NULL;
+        if (strcmp(event, "turn.moved") == 0 &&
+            strcmp(json_member_text(line, "from", &n), "none") == 0) {
+            event = "turn.begun";
+        }
         for (size_t i = 0; i < COUNT_OF(shown); i++) {
             found = strcmp(shown[i].event, event) == 0 ? &shown[i] : found;
         }
@@ -196,7 +201,8 @@ static void view(struct dev *dev, const struct process *process, const char *byt
             json_free(doc);
             return;
         }
-        buf_printf(&out, "%.8s  %-*s  ", n > 19 ? at + 11 : "", (int)dev->width, process->name);
+        buf_printf(&out, "%.8s  %-*s  ", strlen(at) > 19 ? at + 11 : "", (int)dev->width,
+                   process->name);
         if (found != NULL) {
             add_shown(&out, line, found->text);
         } else {
@@ -230,17 +236,36 @@ static void read_log(struct dev *dev, struct process *process)
     }
 }
 
-static void stop_all(struct dev *dev, int number)
+static void send_all(struct dev *dev, int number)
 {
     for (size_t i = 0; i < dev->count; i++) {
         if (dev->processes[i].pid > 0) {
             (void)kill(dev->processes[i].pid, number);
         }
     }
+}
+
+static void stop_all(struct dev *dev)
+{
+    send_all(dev, SIGTERM);
     if (!dev->stopping) {
         dev->stopping = true;
         dev->kill_at.v = mono_now().v + STOP_MS;
     }
+}
+
+/* Ctrl-C: once is enough where no attempt runs; twice does not wait for any. A terminal's goes to the
+ * workers, too, for which it is the same. */
+static void asked_to_stop(struct dev *dev)
+{
+    if (dev->stopping) {
+        dev->kill_at.v = 0;
+        return;
+    }
+    stop_all(dev);
+    command_note(dev->cmd,
+                 "stopping; attempts that run have %d seconds, Ctrl-C once more ends them",
+                 STOP_MS / 1000);
 }
 
 /* One that ends by itself ends the rest: half of them would look like a whole. */
@@ -265,7 +290,7 @@ static void reap(struct dev *dev)
             command_note(dev->cmd, "%s has ended by itself (%s %d); the others are stopped",
                          process->name, WIFEXITED(status) ? "status" : "signal",
                          WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
-            stop_all(dev, SIGTERM);
+            stop_all(dev);
         }
     }
 }
@@ -290,8 +315,11 @@ static void loop(struct dev *dev, int wake)
         (void)poll(fds, dev->count + 1, 200);
         char byte;
         while (read(wake, &byte, 1) == 1) {
-            stop_all(dev, byte == WAKE_STOP ? SIGTERM : SIGHUP);
-            dev->stopping = dev->stopping && byte == WAKE_STOP;
+            if (byte == WAKE_STOP) {
+                asked_to_stop(dev);
+            } else {
+                send_all(dev, SIGHUP);
+            }
         }
         for (size_t i = 0; i < dev->count; i++) {
             if (dev->processes[i].fd >= 0 && (fds[i + 1].revents & (POLLIN | POLLHUP)) != 0) {
@@ -300,7 +328,7 @@ static void loop(struct dev *dev, int wake)
         }
         reap(dev);
         if (dev->stopping && mono_now().v >= dev->kill_at.v) {
-            stop_all(dev, SIGKILL);
+            send_all(dev, SIGKILL); /* their executors end with them (baton-guard) */
             dev->kill_at.v = INT64_MAX;
         }
     }
@@ -330,9 +358,12 @@ static int run(struct command *cmd)
         rc = start(dev, NULL, &err);
     }
     if (rc == BATON_OK) {
-        command_note(cmd, "%zu workers and a coordinator; Ctrl-C stops them", config->n_services);
+        command_note(cmd, "%zu worker%s and a coordinator; Ctrl-C stops them", config->n_services,
+                     config->n_services == 1 ? "" : "s");
+        command_note(cmd, "in another terminal: baton runs start --workflow paired-review --task "
+                          "FILE.md --wait");
     } else {
-        stop_all(dev, SIGTERM);
+        stop_all(dev);
     }
     loop(dev, wake);
     for (size_t i = 0; i < dev->count; i++) {
@@ -351,11 +382,11 @@ const struct baton_command cmd_dev = {
     .description =
         "Starts them as child processes with this configuration and shows what turns and runs do, "
         "and every warning; --verbose shows all their lines, --json passes them on as they are. "
-        "Ctrl-C stops them cleanly; one that ends by itself stops the others. For one person at "
-        "one "
-        "machine: in a fleet each is a service of its own.",
+        "Ctrl-C stops them cleanly, and attempts that run have 30 seconds to end; once more, and "
+        "they are killed and tried again at the next start. One that ends by itself stops the "
+        "others. For one person at one machine: in a fleet each is a service of its own.",
     .examples =
         "baton dev\n# in another terminal\nbaton runs start --workflow paired-review --task "
-        "t-41 --summary 'Mend the parser' --wait\n",
+        "fix-parser.md --wait\n",
     .run = run,
 };

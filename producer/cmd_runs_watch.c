@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/jsonw.h"
 #include "common/base/text.h"
+#include "producer/run/draw.h"
 #include "producer/run_log.h"
 #include "producer/session.h"
 
@@ -165,6 +166,11 @@ int runs_wait_for(struct command *cmd, const char *word, bool watch, int64_t tim
     }
     if (!watch) {
         run_print(cmd, run);
+    } else if (!cmd->json && run->state == RUN_waiting) { /* what whoever watches can do */
+        struct buf out = BUF_INIT;
+        run_draw_next(run, &out);
+        (void)command_print(cmd, &out);
+        buf_done(&out);
     }
     const int status = baton_code_exit(code_of(run));
     run_free(run);

@@ -369,13 +369,8 @@ static void add_help(const struct run *run, struct buf *out)
     }
 }
 
-void run_draw_now(const struct run *run, struct wall_ms now, struct buf *out)
+void run_draw_next(const struct run *run, struct buf *out)
 {
-    for (size_t i = 0; i < run->n_kept && run_state_open(run->state); i++) {
-        if (turn_state_open(run->turns[i].state)) {
-            add_at_turn(run, &run->turns[i], now, out);
-        }
-    }
     if (run->asked.request.s[0] != '\0') {
         buf_printf(out, "hook: looks at the handoff %s -> %s that %s asks for\n", run->asked.from,
                    run->asked.target, run->asked.by.s);
@@ -385,4 +380,14 @@ void run_draw_now(const struct run *run, struct wall_ms now, struct buf *out)
         buf_printf(out, "next: `baton runs reopen %.*s --reason TEXT` begins it anew\n", RUN_SHOWN,
                    run->id.s);
     }
+}
+
+void run_draw_now(const struct run *run, struct wall_ms now, struct buf *out)
+{
+    for (size_t i = 0; i < run->n_kept && run_state_open(run->state); i++) {
+        if (turn_state_open(run->turns[i].state)) {
+            add_at_turn(run, &run->turns[i], now, out);
+        }
+    }
+    run_draw_next(run, out);
 }

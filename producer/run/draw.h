@@ -10,6 +10,8 @@
 #define RUN_DRAW_WIDTH 80
 
 void run_draw(const struct run *run, struct wall_ms now, struct buf *out);
+/* What a person can do, or what is looked at: a line each. */
+void run_draw_next(const struct run *run, struct buf *out);
 /* Who is at turn, since when and why, and what may come next: lines for people, with run_draw's words. */
 void run_draw_now(const struct run *run, struct wall_ms now, struct buf *out);
 
