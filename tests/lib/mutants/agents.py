@@ -30,7 +30,7 @@ ROWS = (
      "bool text = !reading->program->schema;", "bool text = true;",
      f"{OUTPUTS} test_prose_is_the_last_resort"),
     ("verdicts_of_other_roles", "R-02", "worker/agent/verdict.c",
-     "if (verdict_legal(role, (enum verdict)i)) {", "if (role < ROLE_COUNT) {",
+     "if ((verdicts & VERDICT_BIT(i)) != 0) {", "if (verdicts != 0) {",
      f"{OUTPUTS} test_the_schema_has_the_roles_verdicts_and_no_other"),
     ("an_object_in_the_middle", "R-41", "worker/agent/verdict.c",
      "object.at + object.len == end", "object.at + object.len <= end",
