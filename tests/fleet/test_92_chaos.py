@@ -12,6 +12,8 @@ import pytest
 
 from chaos.account import Account, Published
 from chaos.plan import Plan
+from chaos.runs import Runs
+from chaos.runs import WRONG as WRONG_RUNS
 from host import wait_until
 
 PROGRAM = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "chaos")
@@ -39,6 +41,22 @@ def test_every_turn_is_accounted_for_once(driver, short, tmp_path):
     assert [counts[name] for name in WRONG] == [0] * len(WRONG)
     assert counts["turns"] == 6 * int(seconds) and counts["faults"] > int(seconds) / 3 and counts["losses"] > 0, counts
     assert counts["attempts"] >= counts["turns"] * 1.2, "executors failed, and were called again"
+
+
+@pytest.mark.heavy
+@pytest.mark.seconds(900)
+@pytest.mark.parametrize("runs, seconds", [(40, 30), pytest.param(200, 150, marks=pytest.mark.long)])
+def test_i7_i9_every_run_ends_once_whatever_dies(driver, runs, seconds, tmp_path):
+    """Paired reviews while workers and both coordinators are killed, frozen and stopped: each ends once, each edge counts the handoffs
+    that were taken, no turn is without a successor, and none has two (S5 I7, I9)."""
+    seed = ["--seed", os.environ["BATON_TEST_SEED"]] if "BATON_TEST_SEED" in os.environ else []
+    run = begun("--log", driver, "--seconds", str(seconds), "--runs", str(runs), "--coordinators", "2", "--keep", str(tmp_path / "run"), *seed)
+    out, err = run.communicate()
+    print(out, err, sep="\n")
+    assert run.returncode == 0, err
+    counts = json.loads(out.splitlines()[-1])
+    assert [counts[name] for name in WRONG + WRONG_RUNS] == [0] * len(WRONG + WRONG_RUNS)
+    assert counts["runs"] == counts["run_ends"] == runs and counts["handoffs"] > runs and counts["faults"] > seconds / 3, counts
 
 
 @pytest.mark.drivers("local")
@@ -70,6 +88,9 @@ def test_a_seed_repeats_the_plan(driver):
         assert getattr(one, lane) and getattr(one, lane) == getattr(same, lane)
     assert one.turns != other.turns and one.workers != other.workers
     assert not Plan(driver, 60, 300, 7).broker
+    one, same = Plan("local", 60, 0, 7, False, 20, 2), Plan("local", 60, 0, 7, False, 20, 2)
+    assert len(one.runs) == 20 and one.runs == same.runs and one.workers == same.workers
+    assert {event.more["place"] for event in one.workers} > {("coordinator", "c1"), ("coordinator", "c2")}
 
 
 # ---- the count itself: a story without a fault, and what each fault makes of it ----
@@ -169,3 +190,74 @@ def test_the_count_sees(driver, what):
     account = counted(events)
     assert account.counts(0)[kind] > 0, account.sentences()
     assert all(TURN in sentence for sentence in account.sentences())
+
+
+# ---- the same of runs: a review that approves at the second time ----
+
+OWNER, REVIEW, MENDED, AGAIN = "a" * 32, "b" * 32, "c" * 32, "d" * 32
+SAYS = {OWNER: "done", REVIEW: "changes", MENDED: "done", AGAIN: "approve"}
+PATH = [(OWNER, "start", "r-1"), (REVIEW, "review", OWNER), (MENDED, "changes", REVIEW), (AGAIN, "review", MENDED)]
+
+
+def sent(turn, by, parent, run="r-1"):
+    return ("handoff", {"turn_id": turn, "run_id": run, "epoch": 1, "intent": by, "parent": parent})
+
+
+def completed(turn):
+    return ("outcome", {"event": "completed", "turn_id": turn, "run_id": "r-1", "result": {"verdict": SAYS[turn]}})
+
+
+def run_record(word="completed", **edges):
+    return ("record", {"run_id": "r-1", "state": word, "epoch": 1, "edges": [{"name": name, "total": total} for name, total in
+                       dict({"start": 1, "review": 2, "changes": 1}, **edges).items()], "turns": [{"turn_id": turn} for turn in SAYS]})
+
+
+TOLD = ("outcome", {"event": "run_ended", "run_id": "r-1", "result": {"epoch": 1}})
+
+
+def review(*left_out):
+    """Its events, without those."""
+    events = [event for turn, by, parent in PATH for event in (sent(turn, by, parent), completed(turn))] + [run_record(), TOLD]
+    return [one for number, one in enumerate(events) if number not in left_out]
+
+
+RUN_FAULTS = {
+    "no record": ("runs_open", review(8)),
+    "it never ended": ("runs_open", review(8, 9) + [run_record("waiting")]),
+    "approved and failed": ("runs_open", review(8) + [run_record("failed")]),
+    "ended without a word": ("runs_ended_twice", review(9)),
+    "ended twice": ("runs_ended_twice", review() + [TOLD]),
+    "an edge counts too much": ("edges_wrong", review(8) + [run_record(review=3)]),
+    "an edge counts too little": ("edges_wrong", review(8) + [run_record(changes=0)]),
+    "a turn that no record has": ("edges_wrong", review() + [sent("e" * 32, "dispute", AGAIN)]),
+    "a run that nobody asked for": ("edges_wrong", review() + [sent("e" * 32, "start", "r-2", "r-2")]),
+    "nothing after a word": ("no_successor", review(4, 5, 6, 7)),
+    "two after one word": ("two_successors", review() + [sent("e" * 32, "changes", REVIEW)]),
+    "more after the last word": ("two_successors", review() + [sent("e" * 32, "changes", AGAIN)]),
+    "begun twice": ("two_successors", review() + [sent("e" * 32, "start", "r-1")]),
+    "a turn before the word": ("early_successor", review(3)),
+}
+
+
+def counted_runs(events):
+    runs = Runs()
+    runs.started["r-1"] = "t-1"
+    for kind, what in events:
+        getattr(runs, kind)(what)
+    runs.judge()
+    return runs
+
+
+@pytest.mark.drivers("local")
+def test_i7_i9_the_count_of_a_run_without_a_fault(driver):
+    runs = counted_runs(review())
+    assert not runs.sentences() and not runs.open()
+    assert runs.counts() == {"runs": 1, "run_ends": 1, "handoffs": 3, **{name: 0 for name in WRONG_RUNS}}
+
+
+@pytest.mark.drivers("local")
+@pytest.mark.parametrize("what", sorted(RUN_FAULTS))
+def test_i7_i9_the_count_of_runs_sees(driver, what):
+    kind, events = RUN_FAULTS[what]
+    runs = counted_runs(events)
+    assert runs.counts()[kind] > 0, runs.sentences()

@@ -6,6 +6,8 @@ ones. While the run goes on, whoever feeds it holds its lock.
 import collections
 import threading
 
+from chaos.runs import Runs
+
 ENDS = ("completed", "cancelled")
 CLOSED = ENDS + ("delegated",)
 LIVE = ("queued", "running")
@@ -31,6 +33,7 @@ class Account:
         self.published, self.cancels = {}, set()
         self.seen = collections.defaultdict(Seen)
         self.found = {name: {} for name in WRONG}  # {(turn, what exactly): sentence}
+        self.runs = Runs()
 
     def wrong(self, kind, turn, text, *key):
         self.found[kind].setdefault((turn, *key) if key else (turn, text), f"turn {turn}: {text}")
@@ -51,6 +54,16 @@ class Account:
             self.state(record.topic.rsplit(".", 1)[1], record.json())
         elif record.topic == prefix + ".outcomes":
             self.outcome(record.json())
+        elif record.topic == prefix + ".runs":
+            self.runs.record(record.json())
+        elif record.topic.startswith(prefix + ".handoff."):
+            self.handoff(record.json())
+
+    def handoff(self, turn):
+        """A handoff, of a run's turn: that is how it was published. Passed on it says the same."""
+        if turn["run_id"]:
+            self.published.setdefault(turn["turn_id"], Published(turn["task_id"], turn["role"], turn["service"]))
+            self.runs.handoff(turn)
 
     def state(self, service, state):
         """A record of a turn log."""
@@ -94,7 +107,10 @@ class Account:
             one.late.add(number)
 
     def outcome(self, event):
-        turn = event.get("turn_id")
+        self.runs.outcome(event)
+        if event["event"] == "run_ended" or not event.get("turn_id"):
+            return
+        turn = event["turn_id"]
         self.role(turn, event.get("role"), "an outcome")
         if event["event"] in ENDS:
             self.seen[turn].ends.append((event["event"], event.get("attempt"), event["service"]))
@@ -153,6 +169,7 @@ class Account:
                 self.wrong("double", turn, "was published by nobody")
         for turn in self.published:
             self.judge_one(turn, self.seen[turn])
+        self.runs.judge()
 
     def judge_one(self, turn, one):
         known = one.states
@@ -203,7 +220,7 @@ class Account:
         known = [one for turn, one in self.seen.items() if turn in self.published]
         return {"turns": len(self.published), "faults": faults, "attempts": sum(len(one.attempts) for one in known),
                 "losses": sum(len(one.lossy) for one in known), "late": sum(len(one.late) for one in known),
-                **{name: len(found) for name, found in self.found.items()}}
+                **{name: len(found) for name, found in self.found.items()}, **(self.runs.counts() if self.runs.started else {})}
 
     def words(self):
         """How many turns rest in which state."""
@@ -211,4 +228,4 @@ class Account:
 
     def sentences(self):
         with self.lock:
-            return [f"{kind}: {text}" for kind, found in self.found.items() for text in found.values()]
+            return [f"{kind}: {text}" for kind, found in self.found.items() for text in found.values()] + self.runs.sentences()

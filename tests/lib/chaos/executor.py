@@ -2,7 +2,8 @@
 """The executor of the long run: notes its call, then does what the turn's own payload says of the attempt.
 
 Started by workers, as a program for each attempt or (with the argument `child`) a long-lived one. The
-payload's text is a JSON list of steps, made by plan.py; the last one stands for all attempts that follow.
+payload's text is a JSON list of steps, made by plan.py; the last one stands for all attempts that follow. Of a run's
+turns it is an object of such lists, and of the verdicts of each revision of the task.
 FAKE_DIR/calls gets one JSON line for each call, before anything else happens.
 """
 import json
@@ -23,9 +24,14 @@ def note(record, **named):
     os.close(handle)
 
 
-def step_of(turn, attempt):
-    steps = json.loads(turn["payload"]["text"])
-    return steps[min(attempt, len(steps)) - 1]
+def step_of(turn, attempt, role):
+    plan = json.loads(turn["payload"]["text"])
+    if isinstance(plan, list):
+        return plan[min(attempt, len(plan)) - 1]
+    revision = turn["task_rev"]  # an owner's word raises it; who comes next is told the higher one
+    words = plan["words"][min(revision - (role != "owner"), len(plan["words"]) - 1)]
+    steps = plan["steps"][(3 * revision + len(role)) % len(plan["steps"])]
+    return dict(steps[min(attempt, len(steps)) - 1], verdict=words[role])
 
 
 def fork_away():
@@ -70,14 +76,14 @@ def act(step, role, out):
         return step["raw"]
     if "class" in step:
         return json.dumps({name: step[name] for name in ("class", "retry_after_ms") if name in step})
-    return json.dumps({"verdict": VERDICTS[role], "summary": "as planned"})
+    return json.dumps({"verdict": step.get("verdict", VERDICTS[role]), "summary": "as planned"})
 
 
 def once():
     turn = json.load(sys.stdin)
     role, attempt = os.environ["BATON_ROLE"], int(os.environ["BATON_ATTEMPT"])
     note(turn, turn=os.environ["BATON_TURN_ID"], attempt=attempt, role=role)
-    os.write(3, act(step_of(turn, attempt), role, (1, 2)).encode())
+    os.write(3, act(step_of(turn, attempt, role), role, (1, 2)).encode())
 
 
 def child():
@@ -92,7 +98,7 @@ def child():
         elif message["type"] == "turn":
             turn = message["turn"]
             note(turn, turn=message["turn_id"], attempt=message["attempt"], role=message["role"])
-            result = act(step_of(turn, message["attempt"]), message["role"], (2,))
+            result = act(step_of(turn, message["attempt"], message["role"]), message["role"], (2,))
             try:
                 say(json.dumps({"type": "result", "id": message["id"], "result": json.loads(result)}))
             except ValueError:

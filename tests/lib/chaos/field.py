@@ -21,6 +21,8 @@ CONFIGURATION = {
     "circuit": {"after": 20, "for": "1s", "probe": "200ms"},
     "roles": {role: {"chain": ["alpha", "beta"]} for role in ("owner", "reviewer", "arbiter")},
 }
+# Who reviews sits elsewhere than who is reviewed.
+OF_RUNS = {"roles": {"owner": {"chain": ["alpha", "beta"]}, "reviewer": {"chain": ["beta", "alpha"]}, "arbiter": {"chain": ["alpha", "beta"]}}}
 
 
 def free_ports(count):
@@ -61,8 +63,8 @@ class ProxiedBroker(broker.Broker):
 
 
 class Field:
-    def __init__(self, folder, log, keep):
-        self.log, self.broker, self.proxy = log, None, None
+    def __init__(self, folder, log, keep, runs=False):
+        self.log, self.broker, self.proxy, self.runs = log, None, None, runs
         if log == "kafka":
             self.proxy = Proxy()
             self.broker = ProxiedBroker(os.path.join(folder, "broker"), self.proxy, keep).start()
@@ -79,7 +81,7 @@ class Field:
         times = {name: f"{int(value * SLOW)}ms" for name, value in
                  (("session", session), ("heartbeat", beat), ("lease", lease), ("lease_grace", grace))}
         services = {name: self.service(kind) for name, kind in zip(plan.SERVICES, ("exec", "child"))}
-        self.host.configure(services, partitions=PARTITIONS, **CONFIGURATION, **times)
+        self.host.configure(services, partitions=PARTITIONS, **dict(CONFIGURATION, **(OF_RUNS if self.runs else {})), **times)
         if kafka:
             self.write_proxied()
 

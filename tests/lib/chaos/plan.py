@@ -10,6 +10,7 @@ import random
 from faultpoints import fault_points
 
 Turn = collections.namedtuple("Turn", "at task role service text copies")
+Start = collections.namedtuple("Start", "at task text")
 Event = collections.namedtuple("Event", "at what more")
 
 SERVICES = ("alpha", "beta")
@@ -28,7 +29,9 @@ MISCHIEF = [{"hang": True}, {"hang": True, "ignore_term": True}, {"flood": 2}, {
 WORKER_FAULTS = ["kill"] * 4 + ["freeze"] * 2 + ["freeze long"] * 3 + ["stop"] * 3 + ["join"] * 3 + ["lose"] * 2 + [
     "executor", "guard"] + ["point kill"] * 3 + ["point stop"] * 4
 BROKER_FAULTS = ["broker kill", "broker stop", "broker freeze"]
+COORDINATOR_FAULTS = ["kill"] * 4 + ["freeze"] + ["freeze long"] * 2 + ["stop"] * 2 + ["point kill"] * 3 + ["point stop"] * 3
 CUTS = ["cut silent", "cut silent", "cut reset"]
+RUN_OPERATORS = ["replay"] * 4 + ["replay to"]
 OPERATORS = ["cancel"] * 4 + ["replay"] * 5 + ["replay to"]
 
 
@@ -52,9 +55,10 @@ class Pack:
 
 
 class Plan:
-    """turns: what is published; workers, broker, network, operators: lists of events, each by its time."""
+    """turns, runs: what is published or asked for; workers (and coordinators), broker, network, operators: lists of events,
+    each by its time."""
 
-    def __init__(self, log, seconds, turns, seed, apart=False):
+    def __init__(self, log, seconds, turns, seed, apart=False, runs=0, coordinators=0):
         self.log, self.seconds, self.seed, self.apart = log, seconds, seed, apart
         chance = random.Random(seed)
         self.failures, self.mischief, self.points = Pack(chance, FAILURES), Pack(chance, MISCHIEF), Pack(chance, points())
@@ -65,6 +69,14 @@ class Plan:
         kafka = log == "kafka"
         self.broker = self.lane(chance, BROKER_FAULTS, 8, (20, 36), self.pause) if kafka else []
         self.network = self.lane(chance, CUTS, 4, (4, 9), self.pause) if kafka else []
+        self.runs, self.places = [], list(PLACES)
+        if runs:
+            times = sorted(chance.uniform(0, seconds) for _ in range(runs))
+            self.runs = [Start(at, f"r-{number}", self.run_text(chance)) for number, at in enumerate(times)]
+            self.operators = self.lane(chance, RUN_OPERATORS, 1, (0.4, 1.4), self.operator)
+            self.coordinators = [("coordinator", f"c{number + 1}") for number in range(coordinators)]
+            self.places += self.coordinators
+            self.workers = sorted(self.workers + self.lane(chance, COORDINATOR_FAULTS, 1, (0.8, 2), self.coordinator_fault))
 
     def step(self, chance):
         draw, sleep = chance.random(), chance.choice([0, 0, 0.05, 0.3, 1.5])
@@ -76,6 +88,19 @@ class Plan:
         steps = [self.step(chance) for _ in range(4)] + [{}]
         return Turn(at, task, chance.choice(["owner", "reviewer", "arbiter"]), chance.choice(SERVICES), json.dumps(steps),
                     2 if chance.random() < 0.05 else 1)
+
+    def run_text(self, chance):
+        """What the executors of a run do: for each revision of its task the words of reviewer and arbiter, as far as the caps of
+        paired-review go, and some lists of steps that its turns take in turn."""
+        words, left, taken = [], {"changes": 3, "revise": 2, "reset": 1, "approve": 1, "proceed": 1}, None
+        while taken not in ("approve", "proceed"):
+            reviewer, arbiter = chance.choice(["changes", "changes", "approve", "escalate"]), chance.choice(["revise", "reset", "proceed"])
+            taken = arbiter if reviewer == "escalate" else reviewer
+            if left[taken] > 0:
+                words.append({"reviewer": reviewer, "arbiter": arbiter, "owner": chance.choice(["done", "done", "done_with_concerns"])})
+            left[taken] -= 1
+            taken = taken if left[taken] >= 0 else None
+        return json.dumps({"words": words, "steps": [[self.step(chance) for _ in range(4)] + [{}] for _ in range(5)]})
 
     def lane(self, chance, cards, first, between, make):
         pack, at, found = Pack(chance, cards), first, []
@@ -101,6 +126,13 @@ class Plan:
             more["pause"], more["leave"] = chance.choice([0.5, 2, 5]), chance.choice(["stop", "stop", "kill"])
         if what in ("executor", "guard"):
             more["which"] = chance.random()
+        return more
+
+    def coordinator_fault(self, chance, what):
+        more = self.worker_fault(chance, what)
+        more["place"] = chance.choice(self.coordinators)
+        if "point" in more:
+            more["point"] = f"{chance.choice(['log.before_commit', 'log.before_commit', 'log.after_commit'])}:{what.split()[1]}:{chance.randint(1, 12)}"
         return more
 
     @staticmethod

@@ -40,7 +40,8 @@ class Run:
         self.order = []  # ids of published turns, old to new
         self.broker_away, self.apart_until = None, 0
         self.story = open(os.path.join(folder, "story"), "w", encoding="utf-8", buffering=1)
-        self.tail, self.calls = topics_tail(self.host, plan.SERVICES, field.PARTITIONS), CallsTail(self.host.fake)
+        self.tail = topics_tail(self.host, plan.SERVICES, field.PARTITIONS, bool(drawn.runs))
+        self.calls, self.asked_again = CallsTail(self.host.fake), {}
         self.began = time.monotonic()
         self.threads = []
 
@@ -91,6 +92,30 @@ class Run:
                     self.tell("not published yet", one.task, error)
         self.order.append(turn)
         self.tell("published", one.task, turn, one.role, one.service)
+
+    def start_run(self, one):
+        """Asks until somebody has answered: the same key is the same run."""
+        path = os.path.join(self.host.dir, one.task)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(one.text)
+        while not self.over.is_set():
+            done = self.host.run("runs", "start", "--workflow", "paired-review", "--task", one.task, "--summary", "Mend it", "--key", one.task,
+                                 "--payload", path, "--timeout", "5s", "--json", seconds=60)
+            said = done.objects[0] if done.status == 0 and done.objects else {}
+            if "run_id" in said:
+                with self.account.lock:
+                    self.account.runs.started[said["run_id"]] = one.task
+            if said.get("answered"):
+                break
+            self.tell("not asked yet", one.task, done.status, done.err.strip()[-200:])
+        self.tell("asked", one.task, said.get("run_id"))
+
+    def replay_parked(self):
+        """Nothing fails any more: what is parked goes on, so that runs get to their ends."""
+        for turn in self.account.parked():
+            if self.now > self.asked_again.get(turn, 0):
+                self.asked_again[turn] = self.now + 3
+                self.tell("replay", turn, self.host.replay(turn, "--timeout", "2s").status)
 
     def append(self, record):
         if self.plan.log == "local":  # a frozen worker may hold the lock
@@ -206,7 +231,7 @@ class Run:
                 if self.field.alive(place):
                     self.field.signal(place, signal.SIGTERM if how == "stop" or everything else signal.SIGKILL)
                     self.tell("leave", *place, how)
-        for place in plan.PLACES:
+        for place in self.plan.places:
             if self.field.alive(place):
                 if place not in self.frozen and self.field.stopped(place):  # by its fault point
                     self.frozen[place] = self.now + self.pauses.get(place, 0)
@@ -262,15 +287,16 @@ class Run:
 
     def go(self):
         self.signer = self.host.key(self.host.identity)
-        for place in plan.PLACES:
+        for place in self.plan.places:
             self.start(place)
-        for place in plan.PLACES:  # on a busy machine that takes a while
-            wait_until(lambda at=place: self.field.workers[at].events("worker.ready") or not self.field.alive(at), 120,
+        for place in self.plan.places:  # on a busy machine that takes a while
+            wait_until(lambda at=place: self.field.workers[at].events(f"{self.field.workers[at].kind}.ready") or not self.field.alive(at), 120,
                        lambda at=place: f"{at} to be ready\n{self.field.workers[at].log[-3000:]}")
         self.began = time.monotonic()
         watch = threading.Thread(target=self.watch, daemon=True)
         watch.start()
-        for name, events, do in (("publisher", self.plan.turns, self.publish), ("operators", self.plan.operators, self.operate),
+        published = ("publisher", self.plan.runs, self.start_run) if self.plan.runs else ("publisher", self.plan.turns, self.publish)
+        for name, events, do in (published, ("operators", self.plan.operators, self.operate),
                                  ("broker", self.plan.broker, self.suffer_broker), ("network", self.plan.network, self.suffer_network)):
             self.lane(name, events, do)
         left = collections.deque(self.plan.workers)
@@ -296,7 +322,9 @@ class Run:
                 moved = time.monotonic()
             self.mend()
             self.show(self, "settling")
-            if not self.threads[0].is_alive() and not self.account.open() and not self.behind():
+            if self.plan.runs:
+                self.replay_parked()
+            if not self.threads[0].is_alive() and not self.account.open() and not self.account.runs.open() and not self.behind():
                 break
             if heals > 0 and time.monotonic() - moved > HEAL * SLOW:
                 heals -= 1

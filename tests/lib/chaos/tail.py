@@ -12,9 +12,11 @@ from locallog import OFFSET_BITS, LocalLog, headers_decode
 from proof import Record
 
 
-def topics_tail(host, services, partitions):
-    """Of the turn logs and dead letters of these services, and the outcomes."""
+def topics_tail(host, services, partitions, runs=False):
+    """Of the turn logs and dead letters of these services, and the outcomes; of runs also what was handed on and what they count."""
     topics = [host.topic(kind, service) for kind in ("turns", "dlq") for service in services] + [host.topic("outcomes", None)]
+    if runs:
+        topics += [host.topic("handoff", service) for service in services] + [host.topic("runs", None)]
     if host.driver == "kafka":
         return KafkaTail(host.brokers, host.prefix, topics, partitions)
     return LocalTail(host.log.path, topics)
