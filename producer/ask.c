@@ -66,6 +66,14 @@ static enum request_asker asker_of(const struct request *request, bool unattende
                                                                     : REQUEST_ASKER_agent;
 }
 
+baton_code ask_check(const struct session *session, struct request *request, bool unattended,
+                     struct baton_error *err)
+{
+    baton_code rc = may_ask(session, request, unattended, err);
+    request->asker = asker_of(request, unattended);
+    return rc;
+}
+
 /* Nothing is sent that a coordinator would not read. */
 static baton_code check_form(const struct buf *value, struct baton_error *err)
 {
@@ -204,10 +212,9 @@ baton_code ask_send(struct session *session, struct request *request,
     const struct outcome_trust trust = session_trust(session);
     struct asked asked = {.code = BATON_OK};
     struct outcome_watch *watch = NULL;
-    baton_code rc = may_ask(session, request, options->unattended, err);
+    baton_code rc = ask_check(session, request, options->unattended, err);
     random_hex(request->id.s, 32);
     request->at = wall_now();
-    request->asker = asker_of(request, options->unattended);
     if (rc == BATON_OK) {
         rc = outcome_watch_open(session->log, session->config->prefix.s, request->run_id.s, &trust,
                                 &watch, err);

@@ -30,6 +30,11 @@ struct ask_options {
     int64_t timeout_ms;
 };
 
+/* What is refused before anything is sent: nested_start, person_required, not_permitted. Says in the request
+ * who asks it (asker). */
+baton_code ask_check(const struct session *session, struct request *request, bool unattended,
+                     struct baton_error *err);
+
 /*
  * Sends the request (id, at and asker are set here) and waits for its answer. An asker
  * `confirmed` stays so under an agent's marker only, and where somebody is there. unattended:

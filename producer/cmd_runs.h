@@ -17,6 +17,9 @@ extern const struct baton_command cmd_runs_touch;
 extern const struct baton_command cmd_runs_cancel;
 extern const struct baton_command cmd_runs_reopen;
 
+/* Is a start refused for who asks, so that a person may do it? */
+bool runs_for_person(baton_code code);
+
 struct run;
 struct request;
 struct session;

@@ -21,8 +21,7 @@
 
 /* ---- what came of it ---- */
 
-/* Is it refused for who asks, so that a person may do it? */
-static bool for_person(baton_code code)
+bool runs_for_person(baton_code code)
 {
     return code == BATON_E_confirm_needed || code == BATON_E_unattended_denied ||
            code == BATON_E_invoke_denied;
@@ -48,7 +47,7 @@ static void print_answer(struct command *cmd, const struct request *request,
     jsonw_key_bool(&w, "answered", asked->answered);
     jsonw_key_text(&w, "code", asked->code != BATON_OK ? baton_code_word(asked->code) : NULL);
     jsonw_key_text(&w, "key", request->key[0] != '\0' ? request->key : NULL);
-    if (next != NULL && for_person(asked->code)) {
+    if (next != NULL && runs_for_person(asked->code)) {
         jsonw_key_plain(&w, "next_command", next, strlen(next));
     }
     jsonw_key(&w, "result");
@@ -101,7 +100,7 @@ int runs_ask(struct command *cmd, struct session *session, struct request *reque
     const bool same = request->kind == REQUEST_start && asked.code == BATON_E_duplicate;
     if (asked.code != BATON_OK && !same && !cmd->json) {
         refusal(&asked, &err);
-        if (next != NULL && for_person(asked.code)) {
+        if (next != NULL && runs_for_person(asked.code)) {
             struct buf line = BUF_INIT;
             text_add(&line, next, strlen(next), 0);
             if (buf_ok(&line)) {

@@ -11,9 +11,11 @@
 #include "common/base/text.h"
 #include "common/record/payload.h"
 #include "common/record/request.h"
+#include "producer/ask.h"
 #include "producer/input.h"
 #include "producer/session.h"
 #include "producer/task_file.h"
+#include "producer/workflow/may_start.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -175,6 +177,84 @@ static void next_command(struct command *cmd, const struct request *request, str
     }
 }
 
+/* ---- what would come of it (L-15) ---- */
+
+static void print_dry_run(struct command *cmd, const struct session *session,
+                          const struct request *request, const struct workflow *workflow,
+                          const struct baton_error *why, const char *next)
+{
+    struct buf out = BUF_INIT;
+    struct jsonw w = jsonw_to(&out);
+    jsonw_begin_object(&w);
+    jsonw_key_text(&w, "run_id", request->run_id.s);
+    jsonw_key_text(&w, "kind", "start");
+    jsonw_key_text(&w, "status", why->code == BATON_OK ? "allowed" : "refused");
+    jsonw_key_bool(&w, "answered", false);
+    jsonw_key_text(&w, "code", why->code != BATON_OK ? baton_code_word(why->code) : NULL);
+    jsonw_key_text(&w, "key", request->key);
+    if (runs_for_person(why->code)) {
+        jsonw_key_plain(&w, "next_command", next, strlen(next));
+    }
+    jsonw_key(&w, "result");
+    jsonw_begin_object(&w);
+    jsonw_key_plain(&w, "text", why->text, strlen(why->text));
+    if (workflow != NULL) {
+        const char *service = workflow_service(workflow, workflow->start, session->config);
+        jsonw_key_text(&w, "workflow", workflow->name.s);
+        jsonw_key_text(&w, "digest", workflow->digest);
+        jsonw_key_text(&w, "invoke", invoke_word(workflow->invoke));
+        jsonw_key_text(&w, "slot", workflow_slot_text(workflow, workflow->start).s);
+        jsonw_key_text(&w, "role", role_word(workflow->slots[workflow->start].role));
+        jsonw_key_text(&w, "service", service);
+    }
+    jsonw_end(&w);
+    jsonw_end(&w);
+    buf_add_char(&out, '\n');
+    command_print(cmd, &out);
+    buf_done(&out);
+}
+
+/* Judges the start as a coordinator with this host's files would; sends nothing. */
+static int dry_run(struct command *cmd, const struct session *session, struct request *request,
+                   const char *next)
+{
+    struct workflow *workflow = NULL;
+    struct baton_error err = {BATON_OK, ""};
+    const struct trust_principal *principal =
+        session->identity.required ? session->identity.principal : NULL;
+    baton_code rc = ask_check(session, request, cmd->unattended, &err);
+    const struct workflow_starter starter = {
+        .name = session->identity.name,
+        .person_key = principal == NULL || trust_principal_kind(principal) == PRINCIPAL_person,
+        .agent = request->asker != REQUEST_ASKER_owner_of_key,
+        .confirmed = request->asker == REQUEST_ASKER_confirmed};
+    if (rc != BATON_OK) {
+        return command_fail(cmd, rc, &err); /* as without --dry-run */
+    }
+    rc = workflow_named(session->config, request->workflow.s, &workflow, &err);
+    if (rc == BATON_OK) {
+        rc = workflow_may_start(workflow, &starter, request->deadline, &err);
+    }
+    if (rc == BATON_E_confirm_needed && cmd->unattended) {
+        rc = BATON_E_unattended_denied;
+    }
+    err.code = rc;
+    int status = baton_code_exit(rc);
+    if (cmd->json) {
+        print_dry_run(cmd, session, request, workflow, &err, next);
+    } else if (rc == BATON_OK) {
+        struct buf out = BUF_INIT;
+        buf_printf(&out, "allowed  start  %s, which begins with %s\n", workflow->name.s,
+                   workflow_slot_text(workflow, workflow->start).s);
+        command_print(cmd, &out);
+        buf_done(&out);
+    } else {
+        status = command_fail(cmd, rc, &err);
+    }
+    workflow_free(workflow);
+    return status;
+}
+
 /* ---- the verb ---- */
 
 static int run_start(struct command *cmd)
@@ -193,7 +273,10 @@ static int run_start(struct command *cmd)
         request.run_id = request_run_id(session.identity.fleet, session.identity.name, request.key);
         next_command(cmd, &request, &next);
         rc = buf_ok(&next) ? BATON_OK : baton_fail(&err, BATON_E_no_memory, "no memory");
-        status = rc == BATON_OK ? runs_ask(cmd, &session, &request, next.data) : 0;
+        if (rc == BATON_OK) {
+            status = command_flag(cmd, "dry-run") ? dry_run(cmd, &session, &request, next.data)
+                                                  : runs_ask(cmd, &session, &request, next.data);
+        }
     }
     session_done(&session);
     task_file_done(&task);
@@ -201,7 +284,8 @@ static int run_start(struct command *cmd)
     if (rc == BATON_E_usage) {
         return command_usage(cmd, "%s", err.text);
     }
-    if (rc == BATON_OK && status == 0 && command_flag(cmd, "wait")) {
+    if (rc == BATON_OK && status == 0 && command_flag(cmd, "wait") &&
+        !command_flag(cmd, "dry-run")) {
         const int64_t timeout_ms =
             command_given(cmd, "timeout") ? command_int(cmd, "timeout") : FOLLOW_MS;
         return runs_wait_for(cmd, request.run_id.s, !cmd->json, timeout_ms);
@@ -230,6 +314,8 @@ static const struct command_option start_options[] = {
      .help = "The run expires then: 2026-11-29T14:20:43Z. The workflow's `deadline` unless given."},
     {.name = "key", .letter = 'k', .argument = "KEY", .kind = OPTION_text,
      .help = "Idempotency key: starting again with the same key is the same run. Random and printed unless given."},
+    {.name = "dry-run", .kind = OPTION_flag,
+     .help = "Sends nothing: says whether it would begin, as this host's files and key have it, or the code with which it would be refused."},
     {.name = "confirmed", .kind = OPTION_flag,
      .help = "For an agent that works for you: you have said yes to this start. Counts for a workflow with `invoke: ask` and with your "
              "key, and only where somebody is there (BATON_MODE, CI)."},

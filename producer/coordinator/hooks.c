@@ -16,6 +16,7 @@
 #include "common/base/jsonw.h"
 #include "common/process/scratch.h"
 #include "producer/coordinator/internal.h"
+#include "producer/workflow/may_start.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -242,7 +243,7 @@ static void start(struct coordinator *c, struct hooking *one)
     struct workflow *workflow = NULL;
     struct baton_error err = {BATON_OK, ""};
     if (!open_scratch(c, &err) ||
-        coordinator_find_workflow(c, one->workflow.s, &workflow, &err) != BATON_OK) {
+        workflow_named(c->config, one->workflow.s, &workflow, &err) != BATON_OK) {
         end_unavailable(one, err.text);
         return;
     }

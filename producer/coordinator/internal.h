@@ -105,10 +105,6 @@ baton_code coordinator_start(struct coordinator *c, struct baton_error *err);
 bool coordinator_reload_trust(struct coordinator *c);
 struct receiver coordinator_receiver(const struct coordinator *c);
 
-/* requests.c: a workflow of that name, from the configuration's files, else built in. */
-baton_code coordinator_find_workflow(const struct coordinator *c, const char *name,
-                                     struct workflow **ret_workflow, struct baton_error *err);
-
 /* changes.c: the run to be changed in this batch; what *ret_run points to is the batch's. run_not_found;
  * service_unavailable: it has ended and cannot be read just now; store_failed: its record is none. */
 baton_code change_of(struct coordinator *c, const char *run_id, struct run **ret_run);

@@ -10,38 +10,13 @@
 #include "common/base/check.h"
 #include "common/base/jsonw.h"
 #include "common/base/text.h"
+#include "producer/workflow/may_start.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- starting ---- */
-
-/* A workflow of that name: the configuration's files, then those that are built in. Requests name one
- * that is here on disk and never carry one (RECORD.md section 5). */
-baton_code coordinator_find_workflow(const struct coordinator *c, const char *name,
-                                     struct workflow **ret_workflow, struct baton_error *err)
-{
-    size_t len = 0;
-    for (size_t i = 0; i < c->config->n_workflows; i++) {
-        struct workflow *workflow = NULL;
-        baton_code rc =
-            workflow_load(c->config->workflows[i], c->config, &workflow, NULL, NULL, err);
-        if (rc == BATON_OK && strcmp(workflow->name.s, name) == 0) {
-            *ret_workflow = workflow;
-            return BATON_OK;
-        }
-        workflow_free(workflow);
-    }
-    const char *text = workflow_builtin(name, &len);
-    if (text == NULL) {
-        return baton_fail(err, BATON_E_invalid_request,
-                          "no workflow '%s' here: `baton workflow list` names them, on the host of "
-                          "the coordinator",
-                          text_quote_of(name).s);
-    }
-    return workflow_parse(name, text, len, c->config, ret_workflow, NULL, NULL, err);
-}
 
 /* Is it a person's key (S12)? Without proofs nobody knows. */
 static bool key_of_person(const struct receipt *receipt)
@@ -55,39 +30,19 @@ static bool by_person(const struct receipt *receipt, const struct request *reque
     return key_of_person(receipt) && request->asker == REQUEST_ASKER_owner_of_key;
 }
 
-/* May who asks start this one (L-01, L-04)? A program's key carries no person's yes (L-06). */
-static baton_code check_invoke(const struct receipt *receipt, const struct request *request,
-                               const struct workflow *workflow, struct baton_error *err)
-{
-    const bool confirmed = key_of_person(receipt) && request->asker == REQUEST_ASKER_confirmed;
-    if (by_person(receipt, request) || workflow->invoke == INVOKE_allow ||
-        (workflow->invoke == INVOKE_ask && confirmed)) {
-        return BATON_OK;
-    }
-    const char *name = receipt->signer != NULL ? trust_principal_name(receipt->signer) : "who asks";
-    const char *is = key_of_person(receipt) ? "an agent asks with the key of" : "a program is";
-    return workflow->invoke == INVOKE_ask
-               ? baton_fail(
-                     err, BATON_E_confirm_needed,
-                     "workflow %s is started by people, or by an agent with a person's key once "
-                     "that person has said yes (--confirmed); %s %s",
-                     workflow->name.s, is, name)
-               : baton_fail(err, BATON_E_invoke_denied, "workflow %s is started by people; %s %s",
-                            workflow->name.s, is, name);
-}
-
 static baton_code begin(struct coordinator *c, const struct receipt *receipt,
                         const struct request *request, int32_t partition, struct baton_error *err)
 {
     struct workflow *workflow = NULL;
     const struct wall_ms now = wall_now();
-    baton_code rc = coordinator_find_workflow(c, request->workflow.s, &workflow, err);
+    const struct workflow_starter starter = {
+        .name = receipt->signer != NULL ? trust_principal_name(receipt->signer) : NULL,
+        .person_key = key_of_person(receipt),
+        .agent = request->asker != REQUEST_ASKER_owner_of_key,
+        .confirmed = request->asker == REQUEST_ASKER_confirmed};
+    baton_code rc = workflow_named(c->config, request->workflow.s, &workflow, err);
     if (rc == BATON_OK) {
-        rc = check_invoke(receipt, request, workflow, err);
-    }
-    if (rc == BATON_OK && request->deadline.v > 0 && request->deadline.v <= now.v) {
-        rc = baton_fail(err, BATON_E_deadline_exceeded, "the run was to be over at %s",
-                        wall_text(request->deadline).s);
+        rc = workflow_may_start(workflow, &starter, request->deadline, err);
     }
     struct workflow *shared = NULL;
     if (rc == BATON_OK) { /* as its record will be read */

@@ -59,7 +59,7 @@ DENIED = {"absent": "invoke_denied", "deny": "invoke_denied", "ask": "confirm_ne
 @pytest.mark.parametrize("who", ["bot", "mark"])
 @pytest.mark.few_on_kafka("who", "mark")
 def test_l01_l03_l04_l06_l15_what_an_agent_may_start(there, who, present, confirmed):
-    """L-01, L-03, L-04, L-06, L-10, L-15: invoke x mode x --confirmed, for a program's key and for an agent with a person's key: what is refused leaves nothing
+    """L-01, L-03, L-04, L-06, L-10, L-15: invoke x mode x --confirmed, told by --dry-run as it is then decided, for a program's key and for an agent with a person's key: what is refused leaves nothing
     behind but the request, and names the command for a person; a program's key carries nobody's yes, and nobody confirms where nobody is."""
     for name, code in DENIED.items():
         if code == "confirm_needed" and not present:
@@ -68,7 +68,12 @@ def test_l01_l03_l04_l06_l15_what_an_agent_may_start(there, who, present, confir
             code = None
         before, runs = written(there), listed(there)
         words = (["--confirmed"] if confirmed else []) + list(BOT if who == "bot" else ())
-        done = begin(there, name, *words, environment={**(PRESENT if present else NOBODY), **(MARK if who == "mark" else {})})
+        environment = {**(PRESENT if present else NOBODY), **(MARK if who == "mark" else {})}
+        tried = begin(there, name, "--dry-run", *words, environment=environment)
+        assert (listed(there), written(there)) == (runs, before), tried
+        done = begin(there, name, *words, environment=environment)
+        assert (tried.one["code"], tried.status, tried.one.get("next_command")) == (done.one["code"], done.status, done.one.get("next_command")), (tried, done)
+        assert tried.one["result"]["text"] == done.one["result"]["text"] and tried.one["result"]["slot"] == "dev", (tried, done)
         if code is None:
             assert done.ok().one["answered"] and show(there, done.one["run_id"])["workflow"] == name
             continue
