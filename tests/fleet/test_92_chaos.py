@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+import proof
 from chaos.account import Account, Published
 from chaos.plan import Plan
 from chaos.runs import Runs
@@ -253,6 +254,20 @@ def test_i7_i9_the_count_of_a_run_without_a_fault(driver):
     runs = counted_runs(review())
     assert not runs.sentences() and not runs.open()
     assert runs.counts() == {"runs": 1, "run_ends": 1, "handoffs": 3, **{name: 0 for name in WRONG_RUNS}}
+
+
+@pytest.mark.drivers("local")
+def test_i7_i9_the_count_of_a_run_whose_handoff_was_trimmed(driver):
+    """A turn that only a turn log knows: its id says after which it was sent, and a made-up id says nothing."""
+    state = {"origin": "coordinator", "role": "owner", "task_id": "t-1", "task_rev": 1, "run_id": "r-1", "epoch": 1, "intent": "changes"}
+    mended = proof.turn_id("fleet", dict(state, service="beta", key=f"{REVIEW}.changes.owner.1"))
+    for turn, is_known in ((mended, True), ("f" * 32, False)):
+        runs = Runs()
+        runs.fleet, runs.services = "fleet", ("alpha", "beta")
+        for one in (REVIEW, turn):
+            runs.state(dict(state, turn_id=one))
+        found = {one: (runs.sent[one].parent, service) for one, _, service in runs.trimmed()}
+        assert found == ({turn: (REVIEW, "beta")} if is_known else {}), found
 
 
 @pytest.mark.drivers("local")

@@ -69,6 +69,7 @@ class Account:
         """A record of a turn log."""
         turn, one = state["turn_id"], self.seen[state["turn_id"]]
         before = one.states.get(service)
+        self.runs.state(state)
         self.role(turn, state["role"], f"the log of {service}")
         if turn in self.published and state["task_id"] != self.published[turn].task:
             self.wrong("double", turn, f"has another task in the log of {service}: {state['task_id']}")
@@ -164,6 +165,8 @@ class Account:
 
     def judge(self):
         """The last look at every turn, when all has been read."""
+        for turn, state, service in self.runs.trimmed():
+            self.published.setdefault(turn, Published(state["task_id"], state["role"], service))
         for turn in self.seen:
             if turn not in self.published:
                 self.wrong("double", turn, "was published by nobody")

@@ -42,6 +42,7 @@ class Run:
         self.story = open(os.path.join(folder, "story"), "w", encoding="utf-8", buffering=1)
         self.tail = topics_tail(self.host, plan.SERVICES, field.PARTITIONS, bool(drawn.runs))
         self.calls, self.asked_again = CallsTail(self.host.fake), {}
+        self.account.runs.fleet, self.account.runs.services = self.host.fleet, plan.SERVICES
         self.began = time.monotonic()
         self.threads = []
 

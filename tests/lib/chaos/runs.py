@@ -5,6 +5,8 @@ coordinators counted is held against the turns that were sent and the ends that 
 """
 import collections
 
+import proof
+
 WRONG = ("runs_open", "runs_ended_twice", "edges_wrong", "no_successor", "two_successors", "early_successor")
 OPEN = ("active", "waiting")
 LAST = {"approve": "completed", "proceed": "completed"}  # of paired-review: what ends a run; each other verdict has one turn after it
@@ -17,6 +19,8 @@ class Runs:
         self.started = {}  # run: task
         self.records = {}  # run: its newest record
         self.sent = {}  # turn: Sent, from the record of its handoff
+        self.logged = {}  # turn: its first state in a turn log
+        self.fleet, self.services = None, ()
         self.verdicts = {}  # turn: what its completed end says
         self.ended = collections.Counter()  # (run, epoch)
         self.found = {name: {} for name in WRONG}
@@ -32,6 +36,28 @@ class Runs:
     def handoff(self, turn):
         """The value of a handoff: of a new turn, or of one that is passed on, which says the same."""
         self.sent.setdefault(turn["turn_id"], Sent(turn["run_id"], turn["epoch"], turn["intent"], turn["parent"]))
+
+    def state(self, state):
+        """A record of a turn log: its handoff may have been trimmed before anybody read it."""
+        if state.get("run_id"):
+            self.logged.setdefault(state["turn_id"], state)
+
+    def trimmed(self):
+        """Turns whose handoffs were not read: (turn, state, service), that to which it was sent. The id of a turn is a hash over
+        what it was sent for and after which turn, so it tells them; where it does not, the turn is none of ours."""
+        of_run = collections.defaultdict(set)
+        for turn, state in self.logged.items():
+            of_run[state["run_id"]].add(turn)
+        for turn, state in self.logged.items():
+            if turn in self.sent:
+                continue
+            run, by = state["run_id"], state["intent"]
+            keys = ((parent, f"{parent}.{by}.{state['role']}.{number}") for parent in {run} | of_run[run] for number in range(1, len(of_run[run]) + 2))
+            found = next(((parent, service) for parent, key in keys for service in self.services
+                          if proof.turn_id(self.fleet, dict(state, key=key, service=service)) == turn), None)
+            if found:
+                self.sent[turn] = Sent(run, state["epoch"], by, found[0])
+                yield turn, state, found[1]
 
     def outcome(self, event):
         if event["event"] == "run_ended":
