@@ -1,9 +1,63 @@
-/* The verb `dlq`, for the program's table. */
+/* The verb `dlq`, for the program's table, and its parts for each other. */
 #ifndef BATON_PRODUCER_CMD_DLQ_H
 #define BATON_PRODUCER_CMD_DLQ_H
 
 #include "common/base/command.h"
+#include "producer/dead.h"
 
 extern const struct baton_command cmd_dlq;
+
+/* cmd_dlq_list.c, cmd_dlq_show.c, cmd_dlq_replay.c */
+extern const struct baton_command cmd_dlq_list;
+extern const struct baton_command cmd_dlq_stats;
+extern const struct baton_command cmd_dlq_show;
+extern const struct baton_command cmd_dlq_export;
+extern const struct baton_command cmd_dlq_replay;
+extern const struct baton_command cmd_dlq_discard;
+
+#define DLQ_LIST_MAX 10000
+
+/* The options that choose among dead letters, the same for every part. */
+#define DLQ_FILTER_OPTIONS                                                                         \
+    {.name = "service",                                                                            \
+     .letter = 's',                                                                                \
+     .argument = "S",                                                                              \
+     .kind = OPTION_text,                                                                          \
+     .help = "Only those of this service; coordinator: requests of runs."},                        \
+        {.name = "role",                                                                           \
+         .letter = 'r',                                                                            \
+         .argument = "R",                                                                          \
+         .kind = OPTION_text,                                                                      \
+         .help = "Only those of this role."},                                                      \
+        {.name = "class",                                                                          \
+         .argument = "CLASS",                                                                      \
+         .kind = OPTION_text,                                                                      \
+         .help = "Only parked turns whose last attempt failed so, for example auth."},             \
+        {.name = "code",                                                                           \
+         .argument = "CODE",                                                                       \
+         .kind = OPTION_text,                                                                      \
+         .help = "Only those with this code, for example unknown_key."},                           \
+        {.name = "run", .argument = "ID", .kind = OPTION_text, .help = "Only those of this run."}, \
+        {.name = "origin",                                                                         \
+         .argument = "NAME",                                                                       \
+         .kind = OPTION_text,                                                                      \
+         .help = "Only parked turns that this principal published."},                              \
+        {.name = "older",                                                                          \
+         .argument = "DURATION",                                                                   \
+         .kind = OPTION_duration,                                                                  \
+         .help = "Only those that have been dead for longer, for example 1h."},                    \
+    {                                                                                              \
+        .name = "newer", .argument = "DURATION", .kind = OPTION_duration,                          \
+        .help = "Only those that died within this time, for example 15m."                          \
+    }
+#define DLQ_FILTER_USAGE                                                                           \
+    "[--service S] [--role R] [--class CLASS] [--code CODE] [--run ID] [--origin NAME] "           \
+    "[--older DURATION] [--newer DURATION]"
+
+/* Was any of them given? */
+bool dlq_filtered(const struct command *cmd);
+/* What they ask for. invalid_request: a word that is none. */
+baton_code dlq_filter_of(struct command *cmd, struct dead_filter *ret_filter,
+                         struct baton_error *err);
 
 #endif

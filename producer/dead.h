@@ -1,7 +1,7 @@
 /*
  * Dead letters as operators see them: parked turns and rejected records in one list.
  *
- * In: cmd_dlq.c  Out: topics/turn_log.c, topics/letters.c
+ * In: cmd_dlq_list.c, cmd_dlq_show.c, cmd_dlq_replay.c  Out: topics/turn_log.c, topics/letters.c
  */
 #ifndef BATON_PRODUCER_DEAD_H
 #define BATON_PRODUCER_DEAD_H
@@ -23,13 +23,21 @@ struct dead {
     char task_id[ID_MAX + 1];
     char run_id[ID_MAX +
                 1]; /* of a rejected request: as it claims; its service is LETTERS_OF_RUNS */
+    char origin[ID_MAX + 1]; /* parked: who published the turn; else "" */
     char kind[16];
     baton_code code;
     bool has_class;
     enum failure class;
-    int attempt; /* parked: the attempt that a replay names */
+    int attempt;   /* parked: the attempt that a replay names */
+    int replays;   /* parked: how often it was replayed */
+    bool repeated; /* parked: after its last replay it failed in the same way as before */
     struct wall_ms at;
     char message[256]; /* one line, foreign */
+    /* The original record, valid during the call; headers: of a rejected one. */
+    const void *value; /* NULL: null */
+    size_t value_len;
+    const struct log_header *headers;
+    size_t n_headers;
 };
 
 /* What is asked for; zeroed members ask for everything. */
@@ -41,6 +49,10 @@ struct dead_filter {
     enum failure class;
     bool by_code;
     baton_code code;
+    const char *run_id;
+    const char *origin;
+    struct wall_ms before; /* dead since before that time; 0: not asked */
+    struct wall_ms after;  /* and after that one */
 };
 
 typedef bool dead_fn(void *arg, const struct dead *dead);

@@ -1,0 +1,34 @@
+/*
+ * Much work of one command: not faster than asked, shown while it lasts, and stopped between two pieces by
+ * Ctrl-C. On a terminal a bar with the time left, else a line now and then; nothing while it is short.
+ *
+ * In: cmd_dlq_replay.c. Main thread; one at a time.
+ */
+#ifndef BATON_PRODUCER_PACE_H
+#define BATON_PRODUCER_PACE_H
+
+#include "common/base/clock.h"
+#include "common/base/command.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct pace {
+    struct command *cmd;
+    const char *verb; /* "replayed" */
+    size_t total;
+    size_t done;
+    int64_t per_second; /* 0: no bound */
+    struct mono_ms began;
+    struct mono_ms shown;
+    bool bar; /* one stands on the terminal */
+};
+
+/* Begins; from now on a first SIGINT or SIGTERM is noted, and a second one ends the program. */
+struct pace pace_begin(struct command *cmd, const char *verb, size_t total, int64_t per_second);
+/* Before each piece: waits for its turn. False: stop, somebody interrupted. */
+bool pace_next(struct pace *pace);
+/* The bar is gone, signals are as before. */
+void pace_end(struct pace *pace);
+
+#endif
