@@ -50,8 +50,8 @@ ROWS = (
      "        run->edges[i].taken = 0;", "        run->edges[i].taken = run->edges[i].total = 0;",
      f"{RUN} test_H47_H48_counters"),
     # ---- the coordinator ----
-    ("a_program_starts_what_people_start", "L-05, S12", "producer/coordinator/requests.c",
-     "by_person(receipt, request) || workflow->invoke == INVOKE_allow ||", "by_person(receipt, request) || workflow->invoke != INVOKE_ask ||",
+    ("a_program_starts_what_people_start", "L-05, S12", "producer/workflow/may_start.c",
+     "if (!person && workflow->invoke != INVOKE_allow &&", "if (!person && workflow->invoke == INVOKE_ask &&",
      f"{FLEET} test_l05_starts_that_are_refused[local]"),
     # ---- hooks ----
     ("what_a_failed_hook_wrote_counts", "H-38", "producer/hook/answer.c",
@@ -107,8 +107,8 @@ ROWS = (
     ("a_marker_is_nothing", "L-03", "producer/coordinator/requests.c",
      "return key_of_person(receipt) && request->asker == REQUEST_ASKER_owner_of_key;", "return key_of_person(receipt);",
      f"{WHO} test_l03_a_marker_goes_before_the_key[local-CLAUDECODE]"),
-    ("a_programs_yes_counts", "L-06", "producer/coordinator/requests.c",
-     "key_of_person(receipt) && request->asker == REQUEST_ASKER_confirmed;", "request->asker == REQUEST_ASKER_confirmed;",
+    ("a_programs_yes_counts", "L-06", "producer/workflow/may_start.c",
+     "const bool confirmed = starter->person_key && starter->confirmed;", "const bool confirmed = starter->confirmed;",
      f"{WHO} test_l06_a_yes_in_a_record_is_nobodys[local]"),
     ("nobody_confirms", "L-04, S14", "producer/ask.c",
      "request->asker == REQUEST_ASKER_confirmed && !unattended", "request->asker == REQUEST_ASKER_confirmed",
