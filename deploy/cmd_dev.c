@@ -53,7 +53,7 @@ struct dev {
 static baton_code run_self(const struct dev *dev, const char *service, int log, pid_t *ret_pid,
                            struct baton_error *err)
 {
-    const char *words[8 + 2 * SETS_MAX];
+    const char *words[10 + 2 * SETS_MAX];
     size_t n = 0;
     words[n++] = "baton";
     words[n++] = service != NULL ? "worker" : "coordinator";
@@ -66,6 +66,10 @@ static baton_code run_self(const struct dev *dev, const char *service, int log, 
     for (size_t i = 0; i < dev->cmd->n_sets && i < SETS_MAX; i++) {
         words[n++] = "--set";
         words[n++] = dev->cmd->sets[i];
+    }
+    if (dev->config->http_listen != NULL) { /* one address would do for one of them */
+        words[n++] = "--set";
+        words[n++] = "http.listen=127.0.0.1:0";
     }
     words[n] = NULL;
     return self_start(words, log, ret_pid)

@@ -144,3 +144,11 @@ def test_a_run_that_waits_says_what_helps(dev):
                           stdout=subprocess.DEVNULL, check=False).returncode == 0
     until(host, host.run("runs", "list", "--json").ok().one["run_id"], "completed")
     assert show(host, host.run("runs", "list", "--json").ok().one["run_id"])["why"] == "approved: as planned"
+
+
+def test_each_process_has_an_address_of_its_own(dev):
+    """With http.listen set, four processes of one host do not fight for one port."""
+    _, begin = dev
+    terminal = begin("--set", "http.listen=127.0.0.1:9464")
+    terminal.interrupt()
+    assert terminal.end() == 0 and "taken by another process" not in terminal.text, terminal.text
