@@ -1,6 +1,7 @@
 """What the documents of the core name is there: functions as `name()`, tests as `test_name`, files of a folder's map."""
 import os
 import re
+import subprocess
 
 import pytest
 
@@ -81,3 +82,32 @@ def test_a_map_names_what_is_there_and_all_of_it(folder):
     for name in os.listdir(os.path.join(ROOT, folder)):
         if name.endswith(".c") and folder != "common":
             assert name in named, f"{folder}/README.md does not name {name}"
+
+
+def commands_of(text):
+    """The lines of a document's code blocks that call the program, without their comments."""
+    return [line.split("#")[0].strip() for line in re.findall(r"^    (baton .*)$", text, re.M)]
+
+
+RUNBOOK = os.path.join("deploy", "RUNBOOK.md")
+
+
+def test_runbook_entries_name_tests_that_exist():
+    text = read(RUNBOOK)
+    entries = text.split("\n## ")[1:]
+    assert len(entries) > 12
+    for entry in entries:
+        assert named_tests(entry), entry.splitlines()[0]
+    assert not named_tests(text) - defined_tests()
+
+
+@pytest.mark.parametrize("command", commands_of(read(RUNBOOK)))
+def test_runbook_commands_are_the_programs(command):
+    """Every verb and every option that is printed there is one that --help knows."""
+    words = command.split(" >")[0].split()[1:]
+    binary = os.environ.get("BATON_BIN") or os.path.join(ROOT, "build", "dev", "deploy", "baton")
+    verbs = [word for word in words[:2] if re.fullmatch(r"[a-z]+", word)]
+    done = subprocess.run([binary, *verbs, "--help"], capture_output=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    known = set(re.findall(r"--[a-z-]+", done.stdout.decode()))
+    assert {word for word in words if word.startswith("--")} <= known, command
