@@ -76,7 +76,7 @@ class Plan:
             self.operators = self.lane(chance, RUN_OPERATORS, 1, (0.4, 1.4), self.operator)
             self.coordinators = [("coordinator", f"c{number + 1}") for number in range(coordinators)]
             self.places += self.coordinators
-            self.workers = sorted(self.workers + self.lane(chance, COORDINATOR_FAULTS, 1, (0.8, 2), self.coordinator_fault),
+            self.workers = sorted(self.workers + self.lane(chance, COORDINATOR_FAULTS, 1, (1.5, 4), self.coordinator_fault),
                                   key=lambda event: event.at)
 
     def step(self, chance):

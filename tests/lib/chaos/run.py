@@ -95,21 +95,19 @@ class Run:
         self.tell("published", one.task, turn, one.role, one.service)
 
     def start_run(self, one):
-        """Asks until somebody has answered: the same key is the same run."""
+        """Asks until the log has the request: the same key is the same run. Nobody waits for the answer."""
         path = os.path.join(self.host.dir, one.task)
         with open(path, "w", encoding="utf-8") as file:
             file.write(one.text)
         while not self.over.is_set():
             done = self.host.run("runs", "start", "--workflow", "paired-review", "--task", one.task, "--summary", "Mend it", "--key", one.task,
-                                 "--payload", path, "--timeout", "5s", "--json", seconds=60)
-            said = done.objects[0] if done.status == 0 and done.objects else {}
-            if "run_id" in said:
+                                 "--payload", path, "--timeout", "0", "--json", seconds=60)
+            if done.status == 0:
                 with self.account.lock:
-                    self.account.runs.started[said["run_id"]] = one.task
-            if said.get("answered"):
-                break
+                    self.account.runs.started[done.one["run_id"]] = one.task
+                self.tell("asked", one.task, done.one["run_id"])
+                return
             self.tell("not asked yet", one.task, done.status, done.err.strip()[-200:])
-        self.tell("asked", one.task, said.get("run_id"))
 
     def replay_parked(self):
         """Nothing fails any more: what is parked goes on, so that runs get to their ends."""

@@ -3,6 +3,7 @@ FILE, RUN, HANDOFF = "unit/test_workflow_file", "unit/test_run", "unit/test_hand
 FLEET = "fleet/test_67_runs.py"
 HOOK, HOOKS = "unit/test_hook", "fleet/test_69_hooks.py"
 COUNTS, WHO = "fleet/test_66_handoff_counts.py", "fleet/test_70_who_may_start.py"
+STORM = "fleet/test_92_chaos.py test_i7_i9_every_run_ends_once_whatever_dies[local-40-30]"
 
 ROWS = (
     # ---- the workflow ----
@@ -135,4 +136,9 @@ ROWS = (
     ("an_ended_run_is_forgotten_at_once", "S4", "producer/coordinator/retention.c",
      "now_there.v - FORGET_AFTER_MS", "now_there.v",
      "fleet/test_70_run_letters.py test_rule_30_an_ended_run_leaves_the_run_log[local]"),
+    # ---- seen by the recount of the long run ----
+    ("a_taking_is_not_counted", "I9", "producer/coordinator/advance.c",
+     "    BATON_INVARIANT(run_count(run, by));", "    BATON_INVARIANT(run_total(run, by) > 1 || run_count(run, by));", STORM),
+    ("a_runs_end_is_told_twice", "I7", "producer/coordinator/advance.c",
+     "    send_run_ended(c, run);", "    send_run_ended(c, run);\n    send_run_ended(c, run);", STORM),
 )
