@@ -207,8 +207,8 @@ def test_h37_h44_what_an_executor_may_ask_for(fresh):
     sound(host, shown)
 
 
-def test_h01_a_running_run_keeps_its_workflow(wide):
-    """I9: the file is edited while a run waits: the run goes on by what it began with, the next one by what is there then."""
+def test_a_running_run_keeps_its_workflow(wide):
+    """DESIGN 8: the file is edited while a run waits: the run goes on by what it began with, the next one by what is there then."""
     run, shown = waiting(wide)
     workflow(wide, "wide", WIDE.replace("  one: {from: dev, to: rev.a}\n", ""))
     wide.run("workflow", "check", "wide.yaml").ok()

@@ -227,7 +227,7 @@ def test_l24_nobody_is_asked(there):
 
 
 @pytest.mark.core
-def test_l52_h02_a_run_that_is_not_there(there):
+def test_l52_a_run_that_is_not_there(there):
     """L-52: every verb says run_not_found, exit 5, and sends nothing."""
     for words in (("runs", "show", "r-none"), ("runs", "wait", "r-none"), ("runs", "watch", "r-none"), ("runs", "cancel", "r-none", "--reason", "x"),
                   ("runs", "touch", "r-none"), ("runs", "reopen", "r-none", "--reason", "x")):
