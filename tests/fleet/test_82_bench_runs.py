@@ -19,7 +19,8 @@ def test_bench_runs_measures_a_coordinator(host, tmp_path):
     measured, = done["measured"]
     assert measured["proof"] and measured["handoffs_per_s"] > 0 and measured["start_s"] > 0, done
     assert 0 < measured["p50_ms"] <= measured["p99_ms"] <= measured["worst_ms"], done
-    assert measured["rss_kib"] <= measured["peak_kib"] < 48 * 1024 * SLOW, done
+    if SLOW == 1:  # a sanitizer's memory says nothing
+        assert measured["rss_kib"] <= measured["peak_kib"] < 48 * 1024, done
     assert not os.listdir(place), "its folder is removed"
 
 
