@@ -60,7 +60,7 @@ static struct step *add(struct steps *steps)
     return step;
 }
 
-static char *sentence(const char *format, va_list args)
+BATON_PRINTF(1, 0) static char *sentence(const char *format, va_list args)
 {
     char *text = NULL;
     if (vasprintf(&text, format, args) < 0) {
@@ -69,8 +69,7 @@ static char *sentence(const char *format, va_list args)
     return text;
 }
 
-__attribute__((format(printf, 3, 4))) static void say(struct steps *steps, struct wall_ms at,
-                                                      const char *format, ...)
+BATON_PRINTF(3, 4) static void say(struct steps *steps, struct wall_ms at, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -82,8 +81,7 @@ __attribute__((format(printf, 3, 4))) static void say(struct steps *steps, struc
 
 #define NO_TIME ((struct wall_ms){0})
 
-__attribute__((format(printf, 3, 4))) static void may(struct why *why, const char *effect,
-                                                      const char *format, ...)
+BATON_PRINTF(3, 4) static void may(struct why *why, const char *effect, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
