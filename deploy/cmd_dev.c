@@ -114,6 +114,7 @@ struct shown {
 static const struct shown shown[] = {
     {"worker.ready", "ready"},
     {"coordinator.ready", "ready"},
+    {"http.listening", "metrics and health at {host}:{port}"},
     {"turn.moved", "{role} turn {turn}: {from} -> {to}"},
     {"turn.begun", "{role} turn {turn}: {to}"},
     {"attempt.ended", "{role} turn {turn}, attempt {attempt}: {verdict}{class}"},

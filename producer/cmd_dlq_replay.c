@@ -50,6 +50,7 @@ static void said(struct command *cmd, const char *id, const char *service, const
 struct choice {
     char id[LETTER_ID_MAX];
     char service[SERVICE_MAX + 1];
+    char run_id[ID_MAX + 1];
     bool parked;
 };
 
@@ -79,6 +80,7 @@ static bool on_chosen(void *arg, const struct dead *dead)
     struct choice *choice = &chosen->list[chosen->count++];
     memcpy(choice->id, dead->id, sizeof(choice->id));
     memcpy(choice->service, dead->service, sizeof(choice->service));
+    memcpy(choice->run_id, dead->run_id, sizeof(choice->run_id));
     choice->parked = dead->parked;
     return true;
 }
@@ -306,8 +308,8 @@ static baton_code discard_one(struct command *cmd, struct session *session, stru
     control.turn_id = turn_id_of(choice->id);
     baton_code rc = identity_may_operate(&session->identity, choice->service, err);
     if (rc == BATON_OK) {
-        rc = operate_turn(session, &control, choice->service, "", command_int(cmd, "timeout"),
-                          &operated, err);
+        rc = operate_turn(session, &control, choice->service, choice->run_id,
+                          command_int(cmd, "timeout"), &operated, err);
     }
     if (rc == BATON_OK && operated.answered && operated.code != BATON_OK) {
         rc = baton_fail(err, operated.code, "turn %s at %s: %s", choice->id, choice->service,
@@ -341,13 +343,15 @@ static baton_code name_them(struct command *cmd, struct session *session, struct
         }
         baton_code rc = turns_find(session, cmd->args[i], &id, &life, NULL, err);
         if (rc == BATON_OK && life.now.state != TURN_parked) {
-            rc = baton_fail(err, BATON_E_not_parked,
-                            "turn %s is %s, no dead letter; `baton turns cancel` ends it", id.s,
-                            turn_state_word(life.now.state));
+            rc =
+                baton_fail(err, BATON_E_not_parked, "turn %s is %s, no dead letter%s", id.s,
+                           turn_state_word(life.now.state),
+                           turn_state_open(life.now.state) ? "; `baton turns cancel` ends it" : "");
         }
         if (rc == BATON_OK) {
             snprintf(choice->id, sizeof(choice->id), "%s", id.s);
             snprintf(choice->service, sizeof(choice->service), "%s", life.service);
+            snprintf(choice->run_id, sizeof(choice->run_id), "%s", life.now.run_id.s);
             choice->parked = true;
         }
         turn_life_done(&life);

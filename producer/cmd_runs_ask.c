@@ -263,7 +263,8 @@ static const struct command_option handoff_options[] = {
     {.name = "run", .argument = "RUN", .kind = OPTION_text, .required = true, .help = "The run, or its first characters."},
     {.name = "from", .argument = "SLOT", .kind = OPTION_text, .required = true, .help = "The sender: NODE or NODE.SLOT."},
     {.name = "to", .argument = "TARGET", .kind = OPTION_text, .required = true,
-     .help = "As a transition of the sender names it: NODE, NODE.SLOT or '*'."},
+     .help = "As a transition of the sender names it: NODE, NODE.SLOT or '*'; or the transition's own name, "
+             "where several lead to one target."},
     {.name = "summary", .argument = "TEXT", .kind = OPTION_text, .required = true, .help = "What is to be done."},
     {.name = "data", .letter = 'd', .argument = "KEY=VALUE", .kind = OPTION_multi,
      .help = "A fact that the transition's hook declares."},

@@ -288,7 +288,7 @@ static int run_start(struct command *cmd)
         !command_flag(cmd, "dry-run")) {
         const int64_t timeout_ms =
             command_given(cmd, "timeout") ? command_int(cmd, "timeout") : FOLLOW_MS;
-        return runs_wait_for(cmd, request.run_id.s, !cmd->json, timeout_ms);
+        return runs_wait_for(cmd, request.run_id.s, request.key, !cmd->json, timeout_ms);
     }
     return rc == BATON_OK ? status : command_fail(cmd, rc, &err);
 }

@@ -156,11 +156,20 @@ static baton_code follow(struct command *cmd, const char *word, bool watch, int6
     return BATON_OK;
 }
 
-int runs_wait_for(struct command *cmd, const char *word, bool watch, int64_t timeout_ms)
+int runs_wait_for(struct command *cmd, const char *word, const char *key, bool watch,
+                  int64_t timeout_ms)
 {
     struct run *run = NULL;
     struct baton_error err = {BATON_OK, ""};
     baton_code rc = follow(cmd, word, watch, timeout_ms, &run, &err);
+    if (rc == BATON_E_run_not_found && key != NULL) {
+        rc = baton_fail(
+            &err, BATON_E_timed_out,
+            "no coordinator has answered yet (is one running? `baton coordinator`); the "
+            "request is in the log, and run %s begins when one takes it: `baton runs wait "
+            "%s`. Asking again with --key %s is the same run",
+            word, word, key);
+    }
     if (rc != BATON_OK) {
         return command_fail(cmd, rc, &err);
     }
@@ -179,12 +188,12 @@ int runs_wait_for(struct command *cmd, const char *word, bool watch, int64_t tim
 
 static int run_wait(struct command *cmd)
 {
-    return runs_wait_for(cmd, cmd->args[0], false, command_int(cmd, "timeout"));
+    return runs_wait_for(cmd, cmd->args[0], NULL, false, command_int(cmd, "timeout"));
 }
 
 static int run_watch(struct command *cmd)
 {
-    return runs_wait_for(cmd, cmd->args[0], true, command_int(cmd, "timeout"));
+    return runs_wait_for(cmd, cmd->args[0], NULL, true, command_int(cmd, "timeout"));
 }
 
 /* clang-format off */

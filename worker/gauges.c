@@ -87,7 +87,9 @@ static void look_at_input(struct worker *w, int input)
     }
     metric_set_of(METRIC_waiting, METRIC_INPUT_worker + input, records);
     metric_set_of(METRIC_oldest_waiting, METRIC_INPUT_worker + input, oldest_ms / 1000);
-    if (oldest_ms >= OLD_HANDOFF_MS && !w->paused[where]) {
+    /* What came before this process is no sign that it does not keep up. */
+    const int64_t in_line_ms = mono_now().v - w->firsts[input][where].since_ms;
+    if (oldest_ms >= OLD_HANDOFF_MS && in_line_ms >= OLD_HANDOFF_MS && !w->paused[where]) {
         diag_limited(
             &w->old_handoff, DIAG_warn, "handoff.waits",
             D_TEXT("topic", w->names[input == ENGINE_INPUT ? TOPIC_handoff : TOPIC_control].s),

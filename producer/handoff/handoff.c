@@ -152,6 +152,19 @@ static bool fits(const struct deciding *d, const struct workflow_transition *one
     return by_verdict && strcmp(one->to, ask->target) == 0;
 }
 
+/* A person has no verdict, so several transitions may lead to one target: their names tell them apart. */
+static const struct workflow_transition *by_name(const struct deciding *d)
+{
+    for (size_t i = 0; i < d->workflow->n_transitions; i++) {
+        const struct workflow_transition *one = &d->workflow->transitions[i];
+        if (one->from == d->from && d->ask->actor == HANDOFF_ACTOR_person &&
+            d->ask->target != NULL && strcmp(one->name.s, d->ask->target) == 0) {
+            return one;
+        }
+    }
+    return NULL;
+}
+
 static baton_code check_resolve_transition(struct deciding *d)
 {
     const struct workflow_transition *found = NULL;
@@ -176,14 +189,16 @@ static baton_code check_resolve_transition(struct deciding *d)
     if (target != NULL && strcmp(target, slot) == 0) { /* H-26: the own slot only */
         return refuse(d, BATON_E_self_target, "%s cannot hand to itself", slot);
     }
-    if (n == 0) {
+    if (n == 0 && (found = by_name(d)) == NULL) {
         return refuse(d, BATON_E_unknown_target, "no transition leads from %s to '%s'", slot,
                       target != NULL ? text_quote_of(target).s : "whatever its verdict takes");
     }
     if (n > 1) {
-        return refuse(d, BATON_E_ambiguous_target,
-                      "%zu transitions lead from %s to '%s'; name the verdict or the slot", n, slot,
-                      text_quote_of(target).s);
+        return refuse(d, BATON_E_ambiguous_target, "%zu transitions lead from %s to '%s'; name %s",
+                      n, slot, text_quote_of(target).s,
+                      d->ask->actor == HANDOFF_ACTOR_person
+                          ? "one of them instead (baton runs show, baton workflow show)"
+                          : "the verdict or the slot");
     }
     d->result->transition = found;
     if (found->status != 0 && (found->status & (1u << d->run->task_status)) == 0) { /* H-61 */

@@ -336,6 +336,18 @@ static void add_at_turn(const struct run *run, const struct run_turn *turn, stru
     buf_add_char(out, '\n');
 }
 
+/* Does its target tell it apart from the sender's other transitions? */
+static bool only_one_to(const struct workflow *workflow, const struct workflow_transition *one)
+{
+    for (size_t i = 0; i < workflow->n_transitions; i++) {
+        const struct workflow_transition *other = &workflow->transitions[i];
+        if (other != one && other->from == one->from && strcmp(other->to, one->to) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* What a person can do who finds it waiting. */
 static void add_help(const struct run *run, struct buf *out)
 {
@@ -355,16 +367,14 @@ static void add_help(const struct run *run, struct buf *out)
         buf_printf(out, "next: `baton runs touch %.*s` decides again\n", RUN_SHOWN, run->id.s);
     }
     const size_t slot = sender != NULL ? run_slot(run, sender->slot.s) : NONE;
-    const char *told = "";
     for (size_t i = 0; slot != NONE && i < run->workflow->n_transitions; i++) {
         const struct workflow_transition *one = &run->workflow->transitions[i];
-        if (one->from == slot && strcmp(one->to, told) != 0 &&
-            (one->cap == 0 || run_taken(run, one->name.s) < one->cap)) {
-            told = one->to;
-            const char *quote = strcmp(one->to, "*") == 0 ? "'" : "";
+        if (one->from == slot && (one->cap == 0 || run_taken(run, one->name.s) < one->cap)) {
+            const char *to = only_one_to(run->workflow, one) ? one->to : one->name.s;
+            const char *quote = strcmp(to, "*") == 0 ? "'" : "";
             buf_printf(out,
                        "next: `baton handoff --run %.*s --from %s --to %s%s%s --summary TEXT`\n",
-                       RUN_SHOWN, run->id.s, sender->slot.s, quote, one->to, quote);
+                       RUN_SHOWN, run->id.s, sender->slot.s, quote, to, quote);
         }
     }
 }

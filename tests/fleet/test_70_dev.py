@@ -150,5 +150,6 @@ def test_each_process_has_an_address_of_its_own(dev):
     """With http.listen set, four processes of one host do not fight for one port."""
     _, begin = dev
     terminal = begin("--set", "http.listen=127.0.0.1:9464")
+    terminal.says("metrics and health at 127.0.0.1:", 4)
     terminal.interrupt()
     assert terminal.end() == 0 and "taken by another process" not in terminal.text, terminal.text

@@ -1,10 +1,11 @@
 """Runs over tasks that stand in files: what a person types first (I07, S7)."""
 import json
 import os
+import re
 
 import pytest
 
-from host import ready
+from host import ready, wait_until
 from runs import CHAINS, show, sound, until
 
 
@@ -64,3 +65,17 @@ def test_s7_a_task_that_is_none(runs):
     write(runs, "large.txt", "x" * 300000)
     runs.run(*words, "large.txt").refused("record_too_large", 2)
     assert runs.run("runs", "list", "--json").ok().objects == [] and not runs.log.records(runs.topic("requests", None))
+
+
+def test_a_start_without_a_coordinator_says_so(fresh):
+    """It is in the log and begins when a coordinator comes; the key that is printed asks for the same run, not for another one."""
+    host = fresh.configure({"alpha": None, "beta": None, "gamma": None}, roles=CHAINS)
+    words = ("runs", "start", "--workflow", "paired-review", "--task", "t-1", "--summary", "x", "--wait", "--timeout", "300ms")
+    done = host.run(*words)
+    assert done.status == 8 and "no coordinator has answered yet" in done.err, done
+    run, key = re.search(r"`baton runs wait (r-\w+)`", done.err).group(1), re.search(r"--key (\S+)", done.err).group(1)
+    assert run in host.run(*words, "--key", key).err
+    host.worker("coordinator", "c1"), host.worker("alpha"), host.worker("beta")
+    wait_until(lambda: host.run("runs", "show", run).status == 0, 40, "the run to be begun")
+    until(host, run, "completed")
+    assert len(host.run("runs", "list", "--json").ok().objects) == 1

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from host import wait_until
-from test_67_runs import runs, start, until  # noqa: F401 (a fixture)
+from test_67_runs import ask, runs, start, taken, until  # noqa: F401 (a fixture)
 
 
 def why(host, turn):
@@ -94,3 +94,31 @@ def test_why_a_run_waits_for_a_person(runs):  # noqa: F811
     shown = until(runs, run, "waiting")
     answer = why(runs, shown["turns"][-1]["turn_id"])
     assert run in said(answer) and "waiting" in said(answer) and f"baton runs show {run}" in commands(answer)
+
+
+def test_h05_a_person_names_the_transition(runs):  # noqa: F811
+    """H-05: of several that lead to one target a person names one, as `runs show` prints it; the target alone stays ambiguous."""
+    runs.plan(turns={"alpha": [{}, {}], "beta": [{"verdict": "escalate"}, {}], "gamma": [{"verdict": "escalate"}]})
+    for service in ("alpha", "beta", "gamma"):
+        runs.worker(service)
+    run = start(runs)
+    until(runs, run, "waiting")
+    words = ["handoff", "--run", run, "--from", "arbiter", "--summary", "once more", "--timeout", "60s"]
+    refused = ask(runs, *words, "--to", "owner")
+    assert refused.one["code"] == "ambiguous_target" and "name one of them" in str(refused.one), refused
+    printed = re.findall(r"next: `baton (handoff --run \S+ --from arbiter --to (\w+)) --summary TEXT`", runs.run("runs", "show", run).ok().out)
+    assert sorted(name for _, name in printed) == ["reset", "revise"], runs.run("runs", "show", run).out
+    ask(runs, *words, "--to", "reset").ok()
+    shown = until(runs, run, "completed")
+    edges = taken(shown)
+    assert edges["reset"] == 1 and "revise" not in edges, edges
+
+
+def test_d_discard_of_a_runs_turn_is_answered(runs):  # noqa: F811
+    """A parked turn of a run is discarded at once, and its run hears of it."""
+    runs.plan(default=[{"class": "bad_request"}])
+    runs.worker("alpha")
+    run = start(runs)
+    shown = until(runs, run, "waiting")
+    done = runs.run("dlq", "discard", shown["turns"][-1]["turn_id"], "--reason", "given up", "--timeout", "60s", "--json").ok()
+    assert done.one["status"] == "discarded", done

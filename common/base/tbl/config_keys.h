@@ -60,7 +60,7 @@
     CONFIG(circuit_after,  "circuit.after",  INT,      "5",           1, 1000, "", "", "So many failures in a row that say the provider is down (auth, rate_limited, quota, overloaded, unavailable; followed by retry or park) open a worker's circuit.") \
     CONFIG(circuit_for,    "circuit.for",    DURATION, "30s",         0, CONFIG_DAY_MS, "", "", "How long an open circuit takes no turn.") \
     CONFIG(circuit_probe,  "circuit.probe",  DURATION, "15s",         10, CONFIG_DAY_MS, "", "", "Then one turn in this time, until one succeeds.") \
-    CONFIG(http_listen,    "http.listen",    LISTEN,   "",            0, 0,   "", "", "Address and port of metrics and health; not set: no listener. Port 0: one that is free. One process has it; give each of a host its own (--set).")
+    CONFIG(http_listen,    "http.listen",    LISTEN,   "",            0, 0,   "", "", "Address and port of metrics and health; not set: no listener. Port 0: one that is free. One process has it; give each of a host its own (--set). Those of `baton dev` get free ones, which it names.")
 
 #define CONFIG_SERVICE_KEYS(CONFIG) \
     CONFIG(parallel, "parallel", INT,      "4",    1, LIMIT_PARALLEL, "", "", "Turns at a time, for each worker.") \

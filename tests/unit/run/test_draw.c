@@ -105,7 +105,8 @@ static void test_what_comes_next(void **state)
     run->stage = plain_id_of("cycle_limit");
     check(run, 30, "start\n |\n#1 rev.a at one                           changes  12s\n",
           "next: `baton runs touch r-1` decides again\n"
-          "next: `baton handoff --run r-1 --from rev.a --to rev.b --summary TEXT`\n");
+          "next: `baton handoff --run r-1 --from rev.a --to ask --summary TEXT`\n"
+          "next: `baton handoff --run r-1 --from rev.a --to ask2 --summary TEXT`\n");
     run->turns[0].verdict = VERDICT_approve;
     assert_true(run_move(run, RUN_completed, "good: fine", (struct wall_ms){5}));
     check(
