@@ -55,6 +55,18 @@ baton_code dlq_filter_of(struct command *cmd, struct dead_filter *filter, struct
     return BATON_OK;
 }
 
+baton_code dlq_read(struct command *cmd, dead_fn *fn, void *arg, struct baton_error *err)
+{
+    struct session session = {0};
+    struct dead_filter filter = {0};
+    baton_code rc = dlq_filter_of(cmd, &filter, err);
+    if (rc == BATON_OK && (rc = session_open(cmd, &session, err)) == BATON_OK) {
+        rc = dead_each(&session, &filter, fn, arg, err);
+    }
+    session_done(&session);
+    return rc;
+}
+
 static const struct baton_command *const subcommands[] = {
     &cmd_dlq_list,   &cmd_dlq_stats,  &cmd_dlq_show,
     &cmd_dlq_export, &cmd_dlq_replay, &cmd_dlq_discard,

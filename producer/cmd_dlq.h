@@ -59,5 +59,7 @@ bool dlq_filtered(const struct command *cmd);
 /* What they ask for. invalid_request: a word that is none. */
 baton_code dlq_filter_of(struct command *cmd, struct dead_filter *ret_filter,
                          struct baton_error *err);
+/* Reads those that the options choose, for a command that changes nothing. */
+baton_code dlq_read(struct command *cmd, dead_fn *fn, void *arg, struct baton_error *err);
 
 #endif

@@ -89,24 +89,18 @@ static int run_list(struct command *cmd)
 {
     static const char *const titles[] = {"ID",          "KIND", "ROLE",  "SERVICE",
                                          "TASK OR RUN", "CODE", "CLASS", "SINCE UTC"};
-    struct session session = {0};
     struct baton_error err = {BATON_OK, ""};
-    struct dead_filter filter = {0};
     struct list list = {.cmd = cmd, .out = BUF_INIT};
     int status = 0;
-    baton_code rc = dlq_filter_of(cmd, &filter, &err);
-    if (rc == BATON_OK) {
-        rc = session_open(cmd, &session, &err);
-    }
+    baton_code rc = BATON_OK;
     list.max = command_given(cmd, "limit") ? (size_t)command_int(cmd, "limit")
                : cmd->json                 ? 0
                                            : LIMIT_LIST;
-    if (rc == BATON_OK && !cmd->json &&
-        (list.table = table_new(titles, COUNT_OF(titles))) == NULL) {
+    if (!cmd->json && (list.table = table_new(titles, COUNT_OF(titles))) == NULL) {
         rc = baton_fail(&err, BATON_E_no_memory, "no memory for a table");
     }
     if (rc == BATON_OK) {
-        rc = dead_each(&session, &filter, on_listed, &list, &err);
+        rc = dlq_read(cmd, on_listed, &list, &err);
     }
     if (rc != BATON_OK) {
         status = command_fail(cmd, rc, &err);
@@ -122,7 +116,6 @@ static int run_list(struct command *cmd)
     }
     table_free(list.table);
     buf_done(&list.out);
-    session_done(&session);
     return status;
 }
 
@@ -360,28 +353,15 @@ static baton_code stats_print(struct command *cmd, struct stats *stats, struct b
 
 static int run_stats(struct command *cmd)
 {
-    struct session session = {0};
     struct baton_error err = {BATON_OK, ""};
-    struct dead_filter filter = {0};
     struct stats stats = {0};
-    int status = 0;
-    baton_code rc = dlq_filter_of(cmd, &filter, &err);
-    if (rc == BATON_OK) {
-        rc = session_open(cmd, &session, &err);
-    }
-    if (rc == BATON_OK) {
-        rc = dead_each(&session, &filter, on_counted, &stats, &err);
-    }
+    baton_code rc = dlq_read(cmd, on_counted, &stats, &err);
     if (rc == BATON_OK) {
         rc = stats_print(cmd, &stats, &err);
     }
-    if (rc != BATON_OK) {
-        status = command_fail(cmd, rc, &err);
-    }
     free(stats.alike);
     free(stats.days);
-    session_done(&session);
-    return status;
+    return rc == BATON_OK ? 0 : command_fail(cmd, rc, &err);
 }
 
 static const struct command_option stats_options[] = {DLQ_FILTER_OPTIONS};

@@ -243,31 +243,19 @@ static bool on_exported(void *arg, const struct dead *dead)
 
 static int run_export(struct command *cmd)
 {
-    struct session session = {0};
     struct baton_error err = {BATON_OK, ""};
-    struct dead_filter filter = {0};
     struct exporting exporting = {.cmd = cmd, .out = BUF_INIT};
-    int status = 0;
     if (isatty(STDOUT_FILENO) == 1) {
         return command_usage(cmd,
                              "it writes whole records: to a file or a pipe, not to a terminal");
     }
-    baton_code rc = dlq_filter_of(cmd, &filter, &err);
-    if (rc == BATON_OK) {
-        rc = session_open(cmd, &session, &err);
-    }
-    if (rc == BATON_OK) {
-        rc = dead_each(&session, &filter, on_exported, &exporting, &err);
-    }
+    baton_code rc = dlq_read(cmd, on_exported, &exporting, &err);
     if (rc == BATON_OK) {
         command_print(cmd, &exporting.out);
         command_note(cmd, "%zu dead letters", exporting.count);
-    } else {
-        status = command_fail(cmd, rc, &err);
     }
     buf_done(&exporting.out);
-    session_done(&session);
-    return status;
+    return rc == BATON_OK ? 0 : command_fail(cmd, rc, &err);
 }
 
 static const struct command_option export_options[] = {DLQ_FILTER_OPTIONS};
