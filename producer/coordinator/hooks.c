@@ -37,6 +37,7 @@ struct hooking {
     struct plain_id workflow;
     struct workflow_name hook;
     char *task_id;
+    struct service_id sender; /* the service of the sender's turn; "": it has none */
     int attempt;
     struct buf input;
     char *data; /* the sender's, NULL: none */
@@ -183,6 +184,9 @@ void hooks_want(struct coordinator *c, const struct run *run, const struct run_t
     one->hook = result->transition->hook->name;
     one->task_id = strdup(run->task_id.s);
     one->attempt = turn != NULL ? turn->attempt : 1;
+    if (turn != NULL) {
+        one->sender = turn->service;
+    }
     one->data = data != NULL ? strdup(data) : NULL;
     BATON_INVARIANT(one->task_id != NULL && (data == NULL || one->data != NULL));
     write_input(run, turn, result, summary, data, asked, &one->input);
@@ -254,9 +258,11 @@ static void start(struct coordinator *c, struct hooking *one)
         workflow_free(workflow);
         return;
     }
+    const struct config_service *sender = config_service_find(c->config, one->sender.s);
     const struct hook_spec spec = {.take_workflow = workflow,
                                    .hook = hook,
                                    .scratch = c->hook_scratch,
+                                   .place = sender != NULL ? sender->place : NULL,
                                    .run_id = one->run_id.s,
                                    .task_id = one->task_id,
                                    .attempt = one->attempt,

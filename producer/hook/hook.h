@@ -52,6 +52,7 @@ struct hook_spec {
     struct workflow *take_workflow;
     const struct workflow_hook *hook;
     const char *scratch; /* the folder where its scratch directory is made */
+    const char *place;   /* where it starts; NULL, or not there: in its scratch directory */
     const char *run_id;
     const char *task_id;
     int attempt;       /* of the sender's turn: marks whatever it starts (L-09) */

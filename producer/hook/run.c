@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define OWN_VARIABLES 12
@@ -32,6 +33,7 @@ struct hook_run {
     struct workflow *workflow; /* owns the hook */
     const struct workflow_hook *hook;
     char *folder;
+    char *place; /* NULL: none */
     char *run_id;
     char *task_id;
     int attempt;
@@ -157,6 +159,14 @@ static void wait_for(struct running *r, struct child_status *status)
     read_answer(r);
 }
 
+/* The task's own directory (H-28), where it is: a coordinator may be on a host that has no such place. */
+static const char *start_at(const struct hook_run *run, const char *scratch)
+{
+    struct stat at;
+    return run->place != NULL && stat(run->place, &at) == 0 && S_ISDIR(at.st_mode) ? run->place
+                                                                                   : scratch;
+}
+
 static baton_code spawn(struct running *r, const char *program, const char *scratch,
                         const struct block *block, struct baton_error *err)
 {
@@ -177,7 +187,7 @@ static baton_code spawn(struct running *r, const char *program, const char *scra
         const struct child_spec spec = {.guard = guard,
                                         .argv = argv,
                                         .env = (const char *const *)block->entries,
-                                        .cwd = scratch,
+                                        .cwd = start_at(r->run, scratch),
                                         .fds = {in, -1, -1, theirs}};
         rc = child_spawn(&spec, &r->child, err);
     }
@@ -276,6 +286,7 @@ static void hook_run_free(struct hook_run *run)
     }
     workflow_free(run->workflow);
     free(run->folder);
+    free(run->place);
     free(run->run_id);
     free(run->task_id);
     free(run->input);
@@ -296,6 +307,7 @@ baton_code hook_start(const struct hook_spec *spec, struct hook_run **ret_run,
     *run = (struct hook_run){.workflow = spec->take_workflow,
                              .hook = spec->hook,
                              .folder = strdup(spec->scratch),
+                             .place = spec->place != NULL ? strdup(spec->place) : NULL,
                              .run_id = strdup(spec->run_id),
                              .task_id = strdup(spec->task_id),
                              .attempt = spec->attempt,
@@ -305,7 +317,7 @@ baton_code hook_start(const struct hook_spec *spec, struct hook_run **ret_run,
                              .mail = spec->mail,
                              .stop = eventfd(0, EFD_CLOEXEC)};
     if (run->folder == NULL || run->run_id == NULL || run->task_id == NULL || run->input == NULL ||
-        (spec->data != NULL && run->data == NULL)) {
+        (spec->place != NULL && run->place == NULL) || (spec->data != NULL && run->data == NULL)) {
         hook_run_free(run);
         return baton_fail(err, BATON_E_no_memory, "no memory for a hook");
     }

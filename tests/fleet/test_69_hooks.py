@@ -319,3 +319,25 @@ def test_coordinators_are_killed_and_each_handoff_exists_once(hooked):
         shown = until(hooked.host, run, "completed", 120)
         assert [one["by"] for one in shown["turns"]] == ["start", "review"], shown
     assert len(hooked.host.calls(service="beta")) == len(runs) <= len(hooked.calls())
+
+
+@pytest.mark.drivers("local")
+@pytest.mark.parametrize("there", [True, False])
+def test_h28_a_hook_starts_where_the_sender_worked(hooked, there):
+    """H-28: in the place of the sender's service, HOME apart; on a host that has no such directory in one of its own."""
+    place = os.path.join(hooked.host.dir, "place")
+    os.mkdir(place)
+    roles = {"owner": {"chain": ["alpha"]}, "reviewer": {"chain": ["beta"]}}
+    hooked.host.configure({"alpha": hooked.host.service(place=place), "beta": None}, roles=roles, workflows=["hooked.yaml"])
+    hooked.write("")
+    hooked.steps(ALLOW)
+    ready(hooked.host.worker("coordinator", "c1"))
+    if not there:  # the worker's host has it under another name
+        os.rename(place, place + ".moved")
+        hooked.host.write({"alpha": hooked.host.service(place=place + ".moved"), "beta": None}, roles=roles, workflows=["hooked.yaml"])
+    hooked.host.worker("alpha"), hooked.host.worker("beta")
+    run = hooked.start()
+    [call] = hooked.called()
+    assert call["cwd"] == (os.path.realpath(place) if there else call["env"]["HOME"]), call
+    assert call["env"]["HOME"] != place and call["env"]["HOME"].startswith(os.path.join(hooked.host.dir, "data", "scratch"))
+    until(hooked.host, run, "completed")
