@@ -2,8 +2,10 @@
 
 Reads what topics hold, and writes what Baton would never write: forged, misrouted, aged records.
 """
+import fcntl
 import os
 import sqlite3
+import struct
 import time
 
 from proof import Record, partition_of
@@ -53,7 +55,11 @@ class LocalLog:
             connection.close()
 
     def held(self):
-        """Does somebody stand in a transaction that writes?"""
+        """Does somebody stand in a transaction that writes, or in the queue for one?"""
+        with open(self.path + ".d/write.lock", "r+b") as lock:  # two bytes: the gate and the pen
+            found = fcntl.fcntl(lock, fcntl.F_OFD_GETLK, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 2, 0))
+            if struct.unpack("hhqqi", found)[0] != fcntl.F_UNLCK:
+                return True
         connection = sqlite3.connect(f"file:{self.path}?mode=rw", uri=True, timeout=0.2, isolation_level=None)
         try:
             connection.execute("BEGIN IMMEDIATE")

@@ -6,6 +6,8 @@
  */
 #include "tests/unit/worker/host.h"
 
+#include <fcntl.h>
+
 /* A turn that runs on w1, whose partition has moved to w2. */
 static struct turn_id move_running(struct host *host, const char *plan)
 {
@@ -64,7 +66,20 @@ static void test_rule_25_a_dead_holder_is_declared_lost(void **state)
     worker_stop(host, "w2");
 }
 
-/* Whether a member of the log is in the middle of a transaction there. */
+/* Whether somebody stands in the log's queue of writers. */
+static bool queue_is_held(struct host *host)
+{
+    char path[sizeof(host->dir) + 24];
+    struct flock both = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 2};
+    snprintf(path, sizeof(path), "%s/log.db.d/write.lock", host->dir);
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_OFD_GETLK, &both), 0);
+    close(fd);
+    return both.l_type != F_UNLCK;
+}
+
+/* Whether a member of the log is in the middle of a transaction there, or in line for one. */
 static bool log_is_held(struct host *host)
 {
     sqlite3 *handle = NULL;
@@ -75,7 +90,7 @@ static bool log_is_held(struct host *host)
     int rc = sqlite3_exec(handle, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL);
     sqlite3_close(handle);
     assert_true(rc == SQLITE_OK || rc == SQLITE_BUSY);
-    return rc == SQLITE_BUSY;
+    return rc == SQLITE_BUSY || queue_is_held(host);
 }
 
 /* Stops a worker where it holds up nobody else: one that stands still in a transaction of the log
