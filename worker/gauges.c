@@ -25,9 +25,6 @@ static const char *trouble(const struct worker *w)
     if (w->stopping) {
         return "it stops";
     }
-    if (log_away(w->log)) {
-        return "no broker of the log answers";
-    }
     if (w->blocked) {
         return "its store cannot be written";
     }
@@ -40,11 +37,19 @@ static const char *trouble(const struct worker *w)
     return NULL;
 }
 
+static bool away(const void *log)
+{
+    return log_away(log);
+}
+
+void gauges_log(const struct log *log)
+{
+    health_ask_away(log != NULL ? away : NULL, log);
+}
+
 void gauges_health(const struct worker *w)
 {
-    const char *reason = trouble(w);
-    health_ready(reason);
-    metric_set(METRIC_ready, reason == NULL);
+    health_ready(trouble(w));
 }
 
 /* ---- what waits ---- */

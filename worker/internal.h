@@ -553,6 +553,8 @@ struct worker {
 };
 
 /* ---- gauges.c ---- */
+/* The log whose brokers may be away, for /readyz; NULL before it is closed. */
+void gauges_log(const struct log *log);
 /* Whether this worker can do its work, for /readyz. */
 void gauges_health(const struct worker *w);
 /* Looks at what waits here, when it is time; w->gauges_due. */

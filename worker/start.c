@@ -378,7 +378,11 @@ static baton_code join_group(struct worker *w, struct baton_error *err)
 
 static baton_code reach_log(struct worker *w, struct baton_error *err)
 {
-    return log_open(w->config, &w->log, err);
+    baton_code rc = log_open(w->config, &w->log, err);
+    if (rc == BATON_OK) {
+        gauges_log(w->log);
+    }
+    return rc;
 }
 
 /* Waits for so long, or until it is told to stop: true. */

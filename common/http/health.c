@@ -1,10 +1,17 @@
 /* What the main thread last said of itself. Called by worker and coordinator; read by listen.c. */
 #include "common/http/health.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 
 static atomic_llong expected_ms;
 static _Atomic(const char *) not_ready = "it starts";
+
+/* Held while it is asked, so that what it asks is there. */
+static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+static bool (*ask_away)(const void *arg);
+static const void *ask_arg;
 
 void health_expect(struct mono_ms by)
 {
@@ -16,6 +23,22 @@ void health_ready(const char *reason)
     atomic_store_explicit(&not_ready, reason, memory_order_relaxed);
 }
 
+void health_ask_away(bool (*away)(const void *arg), const void *arg)
+{
+    pthread_mutex_lock(&asking);
+    ask_away = away;
+    ask_arg = arg;
+    pthread_mutex_unlock(&asking);
+}
+
+static bool is_away(void)
+{
+    pthread_mutex_lock(&asking);
+    const bool away = ask_away != NULL && ask_away(ask_arg);
+    pthread_mutex_unlock(&asking);
+    return away;
+}
+
 struct health health_look(void)
 {
     const int64_t by_ms = atomic_load_explicit(&expected_ms, memory_order_relaxed);
@@ -25,6 +48,9 @@ struct health health_look(void)
         .reason = atomic_load_explicit(&not_ready, memory_order_relaxed),
     };
     health.alive = health.late_ms < HEALTH_LATE_MS;
+    if (health.reason == NULL && is_away()) {
+        health.reason = "no broker of the log answers"; /* the main thread may be waiting for it */
+    }
     if (!health.alive && health.reason == NULL) {
         health.reason = "its main thread hangs";
     }

@@ -16,6 +16,9 @@
 void health_expect(struct mono_ms by);
 /* It can do its work (reason NULL), or why not: a text that lives as long as the process. */
 void health_ready(const char *reason);
+/* What is asked by whoever looks, beside that: true while the log is away. On any thread; NULL: nothing, to
+ * be said before what arg points to goes. */
+void health_ask_away(bool (*away)(const void *arg), const void *arg);
 
 struct health {
     bool alive;

@@ -43,6 +43,7 @@ struct page {
 
 static void metrics_page(struct page *page)
 {
+    metric_set(METRIC_ready, health_look().reason == NULL);
     page->type = "text/plain; version=0.0.4; charset=utf-8";
     metrics_text(&page->body);
 }

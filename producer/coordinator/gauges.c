@@ -28,18 +28,26 @@ static void look_at_input(const struct coordinator *c, int input)
     metric_set_of(METRIC_oldest_waiting, METRIC_INPUT_coordinator + input, oldest_ms / 1000);
 }
 
+static bool away(const void *log)
+{
+    return log_away(log);
+}
+
+void coordinator_gauges_log(const struct log *log)
+{
+    health_ask_away(log != NULL ? away : NULL, log);
+}
+
 void coordinator_gauges(struct coordinator *c)
 {
     struct engine_target targets[ENGINE_TARGETS_MAX];
     int32_t partitions[LOG_PARTITIONS_MAX];
     const size_t blocked = c->engine != NULL ? engine_blocked(c->engine, targets) : 0;
-    const char *reason = c->stopping        ? "it stops"
-                         : log_away(c->log) ? "no broker of the log answers"
-                         : !c->ready_told   ? "it has not joined its group yet"
-                         : blocked > 0      ? "a topic cannot be written (its log names it)"
-                                            : NULL;
+    const char *reason = c->stopping      ? "it stops"
+                         : !c->ready_told ? "it has not joined its group yet"
+                         : blocked > 0    ? "a topic cannot be written (its log names it)"
+                                          : NULL;
     health_ready(reason);
-    metric_set(METRIC_ready, reason == NULL);
     if (c->http == NULL || mono_now().v < c->gauges_due.v) {
         return;
     }

@@ -92,8 +92,9 @@ static void print_refusal(struct jsonw *w, const struct run *run, const struct r
 {
     char text[512] = "";
     if (code == BATON_E_run_terminal) {
-        snprintf(text, sizeof(text), "run %s is %s; `baton runs reopen %s --reason TEXT` begins it anew",
-                 run->id.s, run_state_word(run->state), run->id.s);
+        snprintf(text, sizeof(text),
+                 "run %s is %s; `baton runs reopen %s --reason TEXT` begins it anew", run->id.s,
+                 run_state_word(run->state), run->id.s);
     } else if (code == BATON_E_duplicate) {
         snprintf(text, sizeof(text),
                  "request %d of run %s was decided on what was so before; %d were taken by now: "

@@ -170,6 +170,15 @@ static void choose_id(struct coordinator *c)
     }
 }
 
+static baton_code reach_log(struct coordinator *c, struct baton_error *err)
+{
+    baton_code rc = log_open(c->config, &c->log, err);
+    if (rc == BATON_OK) {
+        coordinator_gauges_log(c->log);
+    }
+    return rc;
+}
+
 baton_code coordinator_start(struct coordinator *c, struct baton_error *err)
 {
     baton_code rc;
@@ -190,8 +199,7 @@ baton_code coordinator_start(struct coordinator *c, struct baton_error *err)
         (rc = http_listen(c->config->http_listen, &c->http, err)) != BATON_OK) {
         return rc;
     }
-    if ((rc = load_keys(c, err)) != BATON_OK ||
-        (rc = log_open(c->config, &c->log, err)) != BATON_OK ||
+    if ((rc = load_keys(c, err)) != BATON_OK || (rc = reach_log(c, err)) != BATON_OK ||
         (rc = check_topics(c, err)) != BATON_OK || (rc = join_group(c, err)) != BATON_OK) {
         return rc;
     }

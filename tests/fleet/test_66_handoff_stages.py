@@ -114,7 +114,7 @@ def test_h03_no_end_takes_a_handoff(wide, end):
         run, _ = waiting(wide)
         ask(wide, "runs", "cancel", run, "--reason", "not needed").ok()
     else:
-        run = start(wide, "t-1", "--deadline", proof.now(3), workflow="wide")
+        run = start(wide, "t-1", "--deadline", proof.now(12), workflow="wide")
     shown = until(wide, run, end)
     before = sent(wide, run)
     done = hand(wide, run, "dev", "rev")

@@ -199,8 +199,8 @@ def test_x34_g01_g04_g07_an_agents_tree_and_floods(fresh, program, tmp_path):
     late = [str(tmp_path / name) for name in ("deadline", "end", "worker")]
     host = fresh.configure({"first": agents.service(fresh, "first", program, deadline="2s"), "long": agents.service(fresh, "long", program)},
                            on_failure={"timeout": ["park"]})
-    host.plan(tasks={"t-hangs": [{"child_writes": late[0], "after": 9, "hang": True}], "t-ends": [{"child_writes": late[1], "after": 9}],
-                     "t-killed": [{"child_writes": late[2], "after": 9, "hang": True}, {}],
+    host.plan(tasks={"t-hangs": [{"child_writes": late[0], "after": 90, "hang": True}], "t-ends": [{"child_writes": late[1], "after": 90}],
+                     "t-killed": [{"child_writes": late[2], "after": 90, "hang": True}, {}],
                      "t-floods": [{"flood_mib": 8, "raw": decides(program, "approve", "all the same")}]})
     turns = {task: host.published("long" if task in ("t-killed", "t-floods") else "first", "reviewer", task) for task in ("t-hangs", "t-ends", "t-killed", "t-floods")}
     host.worker("first", "w1")
@@ -220,7 +220,7 @@ def test_x34_g01_g04_g07_an_agents_tree_and_floods(fresh, program, tmp_path):
         for pid in host.processes():
             try:
                 with open(f"/proc/{pid}/cmdline", "rb") as file:
-                    if b"sleep 9" in file.read().replace(b"\0", b" "):
+                    if b"sleep 90" in file.read().replace(b"\0", b" "):
                         yield pid
             except OSError:
                 pass
