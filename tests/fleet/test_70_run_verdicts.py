@@ -35,7 +35,8 @@ def test_s6_a_verdict_that_is_left_out(narrow):
     assert json.loads(call["stdin"])["ext"] == {"verdicts": ["blocked", "approve"]}
     assert "ext" not in json.loads(narrow.calls(turn=show(narrow, run)["turns"][0]["turn_id"])[0]["stdin"])
     wait_until(lambda: attempts(narrow, turn)[:1] == [(1, "failed", "no_verdict")], 20, lambda: f"the first attempt to fail: {attempts(narrow, turn)}")
-    assert show(narrow, run)["turns"][1]["verdict"] is None and len(show(narrow, run)["turns"]) == 2
+    shown = show(narrow, run)  # its next attempt may have approved by now
+    assert shown["turns"][1]["verdict"] in (None, "approve") and len(shown["turns"]) == 2, shown
 
 
 @pytest.mark.core
