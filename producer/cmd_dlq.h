@@ -3,6 +3,7 @@
 #define BATON_PRODUCER_CMD_DLQ_H
 
 #include "common/base/command.h"
+#include "common/base/jsonw.h"
 #include "producer/dead.h"
 
 extern const struct baton_command cmd_dlq;
@@ -61,5 +62,10 @@ baton_code dlq_filter_of(struct command *cmd, struct dead_filter *ret_filter,
                          struct baton_error *err);
 /* Reads those that the options choose, for a command that changes nothing. */
 baton_code dlq_read(struct command *cmd, dead_fn *fn, void *arg, struct baton_error *err);
+
+/* NULL for "": what is not known is null in JSON and a dash in a table. */
+const char *dlq_or_null(const char *text);
+/* What is said of a dead letter in JSON, by `list` and `export` alike: members of the object that is open. */
+void dlq_members(struct jsonw *w, const struct dead *dead);
 
 #endif

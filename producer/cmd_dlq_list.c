@@ -13,11 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *or_null(const char *text)
-{
-    return text[0] != '\0' ? text : NULL;
-}
-
 struct list {
     struct command *cmd;
     struct table *table;
@@ -31,24 +26,7 @@ static void dead_json(const struct dead *dead, struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
     jsonw_begin_object(&w);
-    jsonw_key_text(&w, "id", dead->id);
-    jsonw_key_text(&w, "kind", dead->parked ? "parked" : "rejected");
-    jsonw_key_text(&w, "turn_id", or_null(dead->turn_id));
-    jsonw_key_text(&w, "service", dead->service);
-    jsonw_key_text(&w, "role", or_null(dead->role));
-    jsonw_key_text(&w, "task_id", or_null(dead->task_id));
-    jsonw_key_text(&w, "run_id", or_null(dead->run_id));
-    jsonw_key_text(&w, "request", or_null(dead->kind));
-    jsonw_key_text(&w, "code", baton_code_word(dead->code));
-    jsonw_key_text(&w, "class", dead->has_class ? failure_word(dead->class) : NULL);
-    if (dead->parked) {
-        jsonw_key_int(&w, "attempt", dead->attempt);
-        jsonw_key_text(&w, "origin", or_null(dead->origin));
-        jsonw_key_int(&w, "replays", dead->replays);
-        jsonw_key_bool(&w, "repeated", dead->repeated);
-    }
-    jsonw_key_text(&w, "at", wall_text(dead->at).s);
-    jsonw_key_text(&w, "message", or_null(dead->message));
+    dlq_members(&w, dead);
     jsonw_end(&w);
     buf_add_char(out, '\n');
 }
@@ -61,9 +39,9 @@ static void dead_row(struct table *table, const struct dead *dead)
         table_text(table, dead->id);
     }
     table_whole(table, dead->parked ? "parked" : "rejected");
-    table_text(table, or_null(dead->role));
+    table_text(table, dlq_or_null(dead->role));
     table_text(table, dead->service);
-    table_text(table, or_null(dead->run_id[0] != '\0' ? dead->run_id : dead->task_id));
+    table_text(table, dlq_or_null(dead->run_id[0] != '\0' ? dead->run_id : dead->task_id));
     table_text(table, baton_code_word(dead->code));
     table_text(table, dead->has_class ? failure_word(dead->class) : NULL);
     table_whole(table, command_time(dead->at).s);

@@ -17,11 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *or_null(const char *text)
-{
-    return text[0] != '\0' ? text : NULL;
-}
-
 /* What became of one that was not replayed. */
 static void said(struct command *cmd, const char *id, const char *service, const char *status,
                  const char *note)
@@ -32,7 +27,7 @@ static void said(struct command *cmd, const char *id, const char *service, const
         jsonw_begin_object(&w);
         jsonw_key_text(&w, "id", id);
         jsonw_key_text(&w, "status", status);
-        jsonw_key_text(&w, "service", or_null(service));
+        jsonw_key_text(&w, "service", dlq_or_null(service));
         jsonw_key_text(&w, "note", note);
         jsonw_end(&w);
         buf_add_char(&out, '\n');
@@ -125,11 +120,11 @@ static void replayed_print(struct command *cmd, const char *id, const struct rep
         struct jsonw w = jsonw_to(&out);
         jsonw_begin_object(&w);
         jsonw_key_text(&w, "id", id);
-        jsonw_key_text(&w, "turn_id", or_null(result->turn_id));
+        jsonw_key_text(&w, "turn_id", dlq_or_null(result->turn_id));
         jsonw_key_text(&w, "status", rc == BATON_OK ? replayed_word(result->what) : "failed");
-        jsonw_key_text(&w, "service", or_null(result->service));
-        jsonw_key_text(&w, "to", or_null(result->to));
-        jsonw_key_text(&w, "role", or_null(result->role));
+        jsonw_key_text(&w, "service", dlq_or_null(result->service));
+        jsonw_key_text(&w, "to", dlq_or_null(result->to));
+        jsonw_key_text(&w, "role", dlq_or_null(result->role));
         if (result->attempt > 0) {
             jsonw_key_int(&w, "attempt", result->attempt);
         }

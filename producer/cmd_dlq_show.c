@@ -14,11 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *or_null(const char *text)
-{
-    return text[0] != '\0' ? text : NULL;
-}
-
 struct showing {
     struct command *cmd;
     bool value; /* --value: the raw bytes */
@@ -33,16 +28,16 @@ static void letter_json(const struct letter *letter, struct buf *out)
     jsonw_key_text(&w, "kind", "rejected");
     jsonw_key_text(&w, "service", letter->service);
     jsonw_key_text(&w, "code", baton_code_word(letter->code));
-    jsonw_key_text(&w, "message", or_null(letter->message));
+    jsonw_key_text(&w, "message", dlq_or_null(letter->message));
     jsonw_key_text(&w, "at", wall_text(letter->at).s);
     jsonw_key_text(&w, "topic", letter->topic);
     jsonw_key_int(&w, "partition", letter->from_partition);
     jsonw_key_int(&w, "offset", letter->from_offset);
-    jsonw_key_text(&w, "turn_id", or_null(letter->turn_id));
-    jsonw_key_text(&w, "role", or_null(letter->role));
-    jsonw_key_text(&w, "task_id", or_null(letter->task_id));
-    jsonw_key_text(&w, "run_id", or_null(letter->run_id));
-    jsonw_key_text(&w, "request", or_null(letter->kind));
+    jsonw_key_text(&w, "turn_id", dlq_or_null(letter->turn_id));
+    jsonw_key_text(&w, "role", dlq_or_null(letter->role));
+    jsonw_key_text(&w, "task_id", dlq_or_null(letter->task_id));
+    jsonw_key_text(&w, "run_id", dlq_or_null(letter->run_id));
+    jsonw_key_text(&w, "request", dlq_or_null(letter->kind));
     jsonw_key_int(&w, "value_bytes",
                   letter->record->value != NULL ? (int64_t)letter->record->value_len : -1);
     jsonw_key(&w, "headers");
@@ -213,17 +208,7 @@ static bool on_exported(void *arg, const struct dead *dead)
     struct exporting *exporting = arg;
     struct jsonw w = jsonw_to(&exporting->out);
     jsonw_begin_object(&w);
-    jsonw_key_text(&w, "id", dead->id);
-    jsonw_key_text(&w, "kind", dead->parked ? "parked" : "rejected");
-    jsonw_key_text(&w, "turn_id", or_null(dead->turn_id));
-    jsonw_key_text(&w, "service", dead->service);
-    jsonw_key_text(&w, "role", or_null(dead->role));
-    jsonw_key_text(&w, "task_id", or_null(dead->task_id));
-    jsonw_key_text(&w, "run_id", or_null(dead->run_id));
-    jsonw_key_text(&w, "code", baton_code_word(dead->code));
-    jsonw_key_text(&w, "class", dead->has_class ? failure_word(dead->class) : NULL);
-    jsonw_key_text(&w, "at", wall_text(dead->at).s);
-    jsonw_key_text(&w, "message", or_null(dead->message));
+    dlq_members(&w, dead);
     key_base64(&w, dead->value, dead->value_len);
     jsonw_key(&w, "headers");
     jsonw_begin_array(&w);
