@@ -303,8 +303,10 @@ static baton_code stats_print(struct command *cmd, struct stats *stats, struct b
     static const char *const group_titles[] = {"COUNT", "SERVICE",    "KIND",      "CODE",
                                                "CLASS", "OLDEST UTC", "NEWEST UTC"};
     static const char *const day_titles[] = {"DAY", "PARKED", "REJECTED"};
-    qsort(stats->alike, stats->n_alike, sizeof(*stats->alike), by_count);
-    qsort(stats->days, stats->n_days, sizeof(*stats->days), by_day);
+    if (stats->total > 0) { /* else there are no arrays, and qsort takes none that is not there */
+        qsort(stats->alike, stats->n_alike, sizeof(*stats->alike), by_count);
+        qsort(stats->days, stats->n_days, sizeof(*stats->days), by_day);
+    }
     if (cmd->json) {
         struct buf out = BUF_INIT;
         stats_json(stats, &out);
