@@ -8,6 +8,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/diag.h"
+#include "common/base/library.h"
 #include "common/base/metrics.h"
 #include "common/http/health.h"
 
@@ -32,6 +33,33 @@ struct http_listener {
     struct MHD_Daemon *daemon;
     char host[HOST_MAX + 1]; /* of http.listen, without brackets */
 };
+
+/* ---- libmicrohttpd, loaded by the processes that listen (common/base/library.h) ---- */
+
+static struct {
+    __typeof__(&MHD_start_daemon) start_daemon;
+    __typeof__(&MHD_stop_daemon) stop_daemon;
+    __typeof__(&MHD_lookup_connection_value) lookup_connection_value;
+    __typeof__(&MHD_create_response_from_buffer) create_response_from_buffer;
+    __typeof__(&MHD_add_response_header) add_response_header;
+    __typeof__(&MHD_queue_response) queue_response;
+    __typeof__(&MHD_destroy_response) destroy_response;
+} mhd;
+
+static baton_code load_mhd(struct baton_error *err)
+{
+    const struct library_symbol symbols[] = {
+        LIBRARY_SYMBOL(MHD_start_daemon, mhd.start_daemon),
+        LIBRARY_SYMBOL(MHD_stop_daemon, mhd.stop_daemon),
+        LIBRARY_SYMBOL(MHD_lookup_connection_value, mhd.lookup_connection_value),
+        LIBRARY_SYMBOL(MHD_create_response_from_buffer, mhd.create_response_from_buffer),
+        LIBRARY_SYMBOL(MHD_add_response_header, mhd.add_response_header),
+        LIBRARY_SYMBOL(MHD_queue_response, mhd.queue_response),
+        LIBRARY_SYMBOL(MHD_destroy_response, mhd.destroy_response),
+    };
+    return library_load("libmicrohttpd.so.12", "libmicrohttpd12", "http.listen", symbols,
+                        sizeof(symbols) / sizeof(symbols[0]), err);
+}
 
 /* ---- what it says ---- */
 
@@ -122,7 +150,7 @@ static void refuse(struct page *page, unsigned status, const char *why)
 static void judge(const struct http_listener *listener, struct MHD_Connection *connection,
                   const char *path, const char *method, bool has_body, struct page *page)
 {
-    if (!host_is_ours(listener, MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+    if (!host_is_ours(listener, mhd.lookup_connection_value(connection, MHD_HEADER_KIND,
                                                             MHD_HTTP_HEADER_HOST))) {
         refuse(page, MHD_HTTP_FORBIDDEN, "this host is not called so");
         return;
@@ -147,9 +175,9 @@ static void judge(const struct http_listener *listener, struct MHD_Connection *c
 static bool announces_body(struct MHD_Connection *connection)
 {
     const char *length =
-        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+        mhd.lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
     return (length != NULL && strcmp(length, "0") != 0) ||
-           MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+           mhd.lookup_connection_value(connection, MHD_HEADER_KIND,
                                        MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL;
 }
 
@@ -170,18 +198,18 @@ static enum MHD_Result answer(void *opaque, struct MHD_Connection *connection, c
     size_t len = 0;
     char *text = buf_take(&page.body, &len);
     struct MHD_Response *response =
-        MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE);
+        mhd.create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE);
     if (response == NULL) {
         free(text);
         return MHD_NO;
     }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page.type);
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    mhd.add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page.type);
+    mhd.add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     if (page.status == MHD_HTTP_METHOD_NOT_ALLOWED) {
-        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+        mhd.add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
     }
-    enum MHD_Result queued = MHD_queue_response(connection, page.status, response);
-    MHD_destroy_response(response);
+    enum MHD_Result queued = mhd.queue_response(connection, page.status, response);
+    mhd.destroy_response(response);
     return queued;
 }
 
@@ -256,7 +284,7 @@ static struct MHD_Daemon *start(int fd, struct http_listener *listener)
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    struct MHD_Daemon *daemon = MHD_start_daemon(
+    struct MHD_Daemon *daemon = mhd.start_daemon(
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, 0, NULL, NULL, answer, listener,
         MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
@@ -280,6 +308,9 @@ baton_code http_listen(const char *listen, struct http_listener **ret_listener,
         rc = baton_fail(err, BATON_E_bad_config, "http.listen: '%s' is not ADDRESS:PORT", listen);
     }
     if (rc == BATON_OK) {
+        rc = load_mhd(err);
+    }
+    if (rc == BATON_OK) {
         rc = bound(listen, listener->host, colon + 1, &fd, err);
     }
     if (rc == BATON_OK) {
@@ -301,7 +332,7 @@ baton_code http_listen(const char *listen, struct http_listener **ret_listener,
 void http_close(struct http_listener *listener)
 {
     if (listener != NULL) {
-        MHD_stop_daemon(listener->daemon); /* closes the socket */
+        mhd.stop_daemon(listener->daemon); /* closes the socket */
         free(listener);
     }
 }

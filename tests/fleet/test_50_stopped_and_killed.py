@@ -326,6 +326,8 @@ def test_an_idle_worker_costs_next_to_nothing(host):
     with open(f"/proc/{worker.pid}/status", encoding="ascii") as file:
         rss = int(next(line for line in file if line.startswith("VmRSS")).split()[1])
     assert rss < 16 * 1024, f"{rss} KiB"
+    with open(f"/proc/{worker.pid}/maps", encoding="ascii") as file:
+        assert "microhttpd" not in file.read(), "loaded by workers that listen alone"
 
 
 @pytest.mark.few_on_kafka("action", "fail:1")
