@@ -48,7 +48,7 @@ static void record_of(const struct receipt *receipt, struct turn_record *ret_rec
     record->handoff[turn->len] = '\0';
     record->handoff_len = turn->len;
     record->signature = decision_text(receipt->signature);
-    record->traceparent = decision_text(receipt->traceparent);
+    record->traceparent = spans_context(receipt);
     if (receipt->n_passes > 0) {
         record->passes = calloc(receipt->n_passes, sizeof(*record->passes));
         BATON_INVARIANT(record->passes != NULL);
@@ -240,6 +240,7 @@ static baton_code first_time(struct worker *w, const struct engine_event *event,
     diag_line(DIAG_info, "handoff.taken", D_TURN(&record), D_TEXT("target", w->service->name.s),
               D_TEXT("intent", record.intent.s), D_TEXT("origin", record.origin.s),
               D_INT("partition", event->partition), D_INT("offset", event->record->offset));
+    spans_taken(w, &record, event->record);
     if (cancelled) {
         cancel_at_birth(w, event->partition, &record, &by, reason);
     } else if (code != BATON_OK) {
@@ -458,6 +459,7 @@ void claim_start(struct worker *w, struct decision *decision)
     BATON_PRE(turn->role == record->role); /* the role comes from the bytes that were verified */
     struct usage session_usage;
     const char *session = took_session(w, record, &session_usage);
+    struct traceparent_text trace;
     struct executor_job job = {
         .turn = turn->id,
         .attempt = record->attempt,
@@ -479,6 +481,7 @@ void claim_start(struct worker *w, struct decision *decision)
         .max_cost_micros = took_cost_left(w, record),
         .session = session,
         .session_usage = &session_usage,
+        .traceparent = spans_attempt(w, record, &trace) ? trace.s : NULL,
     };
     struct live *live = lives_add(&w->lives, record, decision->partition);
     BATON_INVARIANT(live != NULL);

@@ -262,6 +262,7 @@ static void put(struct worker *w, const struct turn_record *record, const char *
                 const char *pass, bool claimed)
 {
     struct log_header headers[PASSES_MAX + 4];
+    struct traceparent_text trace;
     struct buf history = BUF_INIT;
     size_t n = 0;
     const struct topic_name topic = name_of(w, TOPIC_handoff, to);
@@ -277,8 +278,8 @@ static void put(struct worker *w, const struct turn_record *record, const char *
     }
     headers[n++] = (struct log_header){HEADER_PASS, pass, strlen(pass)};
     if (record->traceparent != NULL) {
-        headers[n++] = (struct log_header){HEADER_TRACEPARENT, record->traceparent,
-                                           strlen(record->traceparent)};
+        trace = spans_pass(w, record);
+        headers[n++] = (struct log_header){HEADER_TRACEPARENT, trace.s, strlen(trace.s)};
     }
     if (record->wait && !claimed) {
         headers[n++] =

@@ -20,6 +20,7 @@
 #include "common/record/turn.h"
 #include "common/record/turn_record.h"
 #include "common/store/store.h"
+#include "common/trace/tracer.h"
 #include "topics/catalogue.h"
 #include "worker/circuit.h"
 #include "worker/executor/executor.h"
@@ -180,6 +181,22 @@ baton_code claim_resume(struct worker *w, int32_t partition, struct turn_record 
                         enum role column_role, struct baton_error *err);
 /* Starts the executor of a claim that is in log and store. */
 void claim_start(struct worker *w, struct decision *decision);
+
+/* ---- spans.c: what was done to a turn, for the collector (traces.endpoint) ---- */
+
+/* The traceparent of a turn that is taken in: the one it came with, or a new one. */
+char *spans_context(const struct receipt *receipt);
+/* A handoff was taken in. */
+void spans_taken(struct worker *w, const struct turn_record *record,
+                 const struct log_record *handoff);
+/* A turn has moved, and its newest attempt has before it. */
+void spans_moved(struct worker *w, const struct turn_record *record, bool birth,
+                 enum turn_state from);
+/* For the executor of its newest attempt, and for the record by which it is passed on (which has one).
+ * False: the turn has none. */
+bool spans_attempt(const struct worker *w, const struct turn_record *record,
+                   struct traceparent_text *ret_text);
+struct traceparent_text spans_pass(const struct worker *w, const struct turn_record *record);
 
 /* ---- settle.c, failure_table.c ---- */
 
@@ -546,6 +563,8 @@ struct worker {
     struct diag_limit limit;
 
     struct http_listener *http; /* NULL: nobody may ask */
+    struct tracer *tracer;      /* NULL: no traces.endpoint */
+    struct span_list spans;     /* of what the batch decides */
     struct mono_ms gauges_due;
     struct first firsts[LOG_INPUTS][LOG_PARTITIONS_MAX]; /* of what is not taken in */
     struct diag_limit old_handoff;                       /* told so often */

@@ -1,7 +1,7 @@
 /*
  * The movers: a turn's state and an attempt's state change here and nowhere else.
  *
- * Each checks the table of common/base/state.h, writes one log line and counts. A decision lives in
+ * Each checks the table of common/base/state.h, writes one log line and counts; a turn's move is a span, too. A decision lives in
  * memory until the log has it; folding takes the log's word and does not come through here.
  *
  * In: worker/claim.c, worker/settle.c, worker/operate.c  Out: common/base/state.h
@@ -45,6 +45,7 @@ void turn_move(struct worker *w, struct turn_record *record, bool birth, enum tu
               D_TEXT("to", turn_state_word(to)),
               D_TEXT("code", record->code != BATON_OK ? baton_code_word(record->code) : NULL),
               D_TEXT("worker", w->id.s));
+    const enum turn_state from = record->state;
     record->state = to;
     record->updated_at = wall_now();
     if (to != TURN_running) {
@@ -62,6 +63,7 @@ void turn_move(struct worker *w, struct turn_record *record, bool birth, enum tu
         record->ended_at = record->updated_at;
     }
     count(to);
+    spans_moved(w, record, birth, from);
 }
 
 struct attempt *attempt_begin(struct worker *w, struct turn_record *record,

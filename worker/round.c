@@ -376,6 +376,7 @@ void round_drop(struct worker *w)
     w->reopen = w->reopen || w->batch.count > 0;
     decisions_clear(&w->batch);
     tell_clear(w);
+    span_list_clear(&w->spans);
     clear_in_batch(w);
 }
 
@@ -391,6 +392,7 @@ baton_code round_commit(struct worker *w, struct baton_error *err)
         round_drop(w);
         return rc;
     }
+    tracer_send(w->tracer, &w->spans);
     if (w->batch.count == 0 && w->batch.n_notes == 0) {
         return BATON_OK; /* what the store could not take yet stays */
     }

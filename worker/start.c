@@ -448,8 +448,9 @@ baton_code worker_start(struct worker *w, struct baton_error *err)
         (rc = open_http(w, err)) != BATON_OK || (rc = patiently(w, reach_log, err)) != BATON_OK ||
         (rc = patiently(w, check_topics, err)) != BATON_OK ||
         (rc = patiently(w, delegate_open, err)) != BATON_OK ||
-        (rc = choose_id(w, err)) != BATON_OK || (rc = open_pool(w, err)) != BATON_OK ||
-        (rc = open_leases(w, err)) != BATON_OK) {
+        (rc = choose_id(w, err)) != BATON_OK ||
+        (rc = tracer_open(w->config, w->service->name.s, w->id.s, &w->tracer, err)) != BATON_OK ||
+        (rc = open_pool(w, err)) != BATON_OK || (rc = open_leases(w, err)) != BATON_OK) {
         return rc;
     }
     w->signing = verify_new(w->signer != NULL ? w->options->verify_threads : 0);

@@ -22,6 +22,8 @@ static void done(struct worker *w)
         leases_watch(w->leases, NULL);
         engine_close(w->engine, w->leave, CLOSE_TIMEOUT_MS);
     }
+    span_list_clear(&w->spans);
+    tracer_close(w->tracer, TRACER_CLOSE_MS);
     leases_free(w->leases);
     executor_pool_free(w->pool);
     for (void *mail; w->mail != NULL && (mail = mailbox_take(w->mail)) != NULL;) {

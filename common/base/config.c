@@ -183,6 +183,13 @@ static void fill(struct config_loading *loading, const struct config_value *v)
     if (v[KEY_http_listen].text[0] != '\0') {
         c->http_listen = config_copy(loading, v[KEY_http_listen].text);
     }
+    if (v[KEY_traces_endpoint].text[0] != '\0') {
+        c->traces.endpoint = config_copy(loading, v[KEY_traces_endpoint].text);
+    }
+    c->traces.headers_file = config_path(loading, v[KEY_traces_headers].text);
+    c->traces.ca = config_path(loading, v[KEY_traces_ca].text);
+    c->traces.timeout_ms = v[KEY_traces_timeout].number;
+    c->traces.queue = (int)v[KEY_traces_queue].number;
 }
 
 static void read_tree(struct config_loading *loading)

@@ -187,6 +187,13 @@ struct config {
     char **workflows;
     size_t n_workflows;
     char *http_listen; /* address:port; NULL: no listener */
+    struct {
+        char *endpoint;     /* http or https, without user, query or fragment; NULL: no spans */
+        char *headers_file; /* NULL: none; held to the rules of a private key */
+        char *ca;           /* PEM; NULL: those of the system */
+        int64_t timeout_ms; /* of one export */
+        int queue;          /* spans that may wait */
+    } traces;
 
     struct config_setting *settings; /* every key with its value and source, in order */
     size_t n_settings;

@@ -117,6 +117,7 @@ void config_check(struct config_loading *loading)
     }
     check_timing(loading);
     config_check_kafka(loading);
+    config_check_traces(loading);
 }
 
 /* ---- warnings ---- */
@@ -148,7 +149,8 @@ static bool resolves(const char *program)
 
 size_t config_warnings(const struct config *config, struct buf *lines)
 {
-    size_t n = config_warnings_kafka(config, lines) + config_warnings_lists(config, lines);
+    size_t n = config_warnings_kafka(config, lines) + config_warnings_lists(config, lines) +
+               config_warnings_traces(config, lines);
     for (size_t i = 0; i < config->n_services; i++) {
         const struct config_service *service = &config->services[i];
         const char *program = service->executor.n_command > 0 ? service->executor.command[0]

@@ -2,7 +2,7 @@
  * Inside of the configuration: what its files share while one is being read. Included by config*.c.
  *
  * config.c reads scalars, config_sections.c services, roles and lists; config_check.c,
- * config_lists.c and config_kafka.c judge what they mean together. All of them add findings and go
+ * config_lists.c, config_kafka.c and config_traces.c judge what they mean together. All of them add findings and go
  * on, so that every mistake is told at once.
  */
 #ifndef BATON_BASE_CONFIG_LOAD_H
@@ -82,6 +82,9 @@ size_t config_warnings_lists(const struct config *config, struct buf *lines);
 /* config_kafka.c: the same for the kafka section; and what is not wrong there, but not good. */
 void config_check_kafka(struct config_loading *loading);
 size_t config_warnings_kafka(const struct config *config, struct buf *lines);
+/* config_traces.c: the same for the traces section. */
+void config_check_traces(struct config_loading *loading);
+size_t config_warnings_traces(const struct config *config, struct buf *lines);
 
 /* The node at a dotted path of the file, or NULL. */
 const struct yaml_node *config_node(const struct config_loading *loading, const char *path);

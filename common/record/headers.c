@@ -4,6 +4,7 @@
 #include "common/base/check.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/base/traceparent.h"
 #include "common/record/proof.h"
 
 #include <string.h>
@@ -12,16 +13,6 @@
 static bool text_is(struct header_text text, const char *word)
 {
     return text.len == strlen(word) && memcmp(text.at, word, text.len) == 0;
-}
-
-/* W3C trace context, version 00: 00-<32 hex>-<16 hex>-<2 hex>, ids not all zero. */
-static bool traceparent_valid(struct header_text text)
-{
-    static const char zeros[] = "00000000000000000000000000000000";
-    const char *p = text.at;
-    return text.len == 55 && memcmp(p, "00-", 3) == 0 && hex_valid(p + 3, 32, 32) && p[35] == '-' &&
-           hex_valid(p + 36, 16, 16) && p[52] == '-' && hex_valid(p + 53, 2, 2) &&
-           memcmp(p + 3, zeros, 32) != 0 && memcmp(p + 36, zeros, 16) != 0;
 }
 
 static baton_code check_sizes(const struct log_record *record, struct baton_error *err)
@@ -101,7 +92,7 @@ baton_code headers_read(const struct log_record *record, bool required, bool may
                 h.history = text;
             }
         } else if (strcmp(name, HEADER_TRACEPARENT) == 0) {
-            if (text.at != NULL && traceparent_valid(text)) {
+            if (traceparent_parse(text.at, text.len, NULL)) {
                 h.traceparent = text;
             }
         } else if (strcmp(name, HEADER_CODE) != 0 && strcmp(name, HEADER_CLASS) != 0 &&

@@ -101,6 +101,7 @@ bool advance_take(struct coordinator *c, struct run *run, const struct handoff_a
     const char *by = result->transition->name.s;
     const int n = run_total(run, by) + 1;
     char subject[RUN_SUBJECT_MAX + 2];
+    const struct spans_cause cause = spans_cause_of(ask->turn);
     told_data(run, ask->from, ask->turn, result->transition, data, &told);
     char from[ID_MAX + 1];
     snprintf(from, sizeof(from), "%s", ask->from);
@@ -121,6 +122,7 @@ bool advance_take(struct coordinator *c, struct run *run, const struct handoff_a
         return false;
     }
     BATON_INVARIANT(run_count(run, by));
+    spans_decided(c, run, by, n, &cause);
     if (handoff_subject(result->transition, data, subject)) {
         run_freeze_subject(run, subject); /* said by what was taken, and by nothing else */
     }

@@ -125,6 +125,7 @@ void changes_committed(struct coordinator *c)
                                    engine_offset(c->engine, change->put), at));
     }
     c->n_changes = 0;
+    tracer_send(c->tracer, &c->spans);
 }
 
 void changes_drop(struct coordinator *c)
@@ -133,4 +134,5 @@ void changes_drop(struct coordinator *c)
         run_free(c->changes[i].run);
     }
     c->n_changes = 0;
+    span_list_clear(&c->spans);
 }

@@ -210,6 +210,7 @@ static void done(struct coordinator *c, bool leave)
     coordinator_gauges_log(NULL);
     changes_drop(c);
     free(c->changes);
+    tracer_close(c->tracer, TRACER_CLOSE_MS);
     hooks_done(c);
     if (c->engine != NULL) {
         engine_close(c->engine, leave, CLOSE_TIMEOUT_MS);

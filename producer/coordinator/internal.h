@@ -10,6 +10,7 @@
 #include "common/record/request.h"
 #include "common/record/signer.h"
 #include "common/record/trust.h"
+#include "common/trace/tracer.h"
 #include "producer/coordinator/coordinator.h"
 #include "producer/handoff/handoff.h"
 #include "producer/hook/hook.h"
@@ -95,6 +96,8 @@ struct coordinator {
     char *hook_scratch; /* NULL: none has run yet */
     struct diag_limit limit;
     struct http_listener *http; /* NULL: nobody may ask */
+    struct tracer *tracer;      /* NULL: no traces.endpoint */
+    struct span_list spans;     /* of what the batch decides */
     struct mono_ms gauges_due;
     bool ready_told;
     bool stopping;
@@ -201,6 +204,21 @@ void told_data(const struct run *run, const char *from, const struct run_turn *t
 struct json_doc;
 /* The names of an object's members, at most LIMIT_DATA_KEYS, borrowed from the document that *ret_doc keeps. */
 size_t told_names(const char *data, const char **names, struct json_doc **ret_doc);
+
+/* spans.c: what was decided, for the collector (traces.endpoint) */
+/* The span that a decision follows from, and when that had ended; none: zeroed. */
+struct spans_cause {
+    struct span_id span;
+    struct wall_ms at;
+};
+struct spans_cause spans_cause_of(const struct run_turn *turn);
+/* The traceparent of a turn's handoff. n: how often `by` was taken, with this one. */
+struct traceparent_text spans_send(struct coordinator *c, const struct run *run,
+                                   const struct turn *turn, const char *by, int n,
+                                   const char *slot);
+void spans_decided(struct coordinator *c, const struct run *run, const char *by, int n,
+                   const struct spans_cause *cause);
+void spans_run_ended(struct coordinator *c, const struct run *run);
 
 /* send.c: into the batch */
 /* A turn of the run for a slot; false: why it cannot be. Turns of the run are to be found again. */

@@ -51,18 +51,13 @@ static void put(struct coordinator *c, const char *topic, const char *key, const
 
 /* ---- turns ---- */
 
-static void put_turn(struct coordinator *c, const struct turn *turn, const char *service)
+static void put_turn(struct coordinator *c, const struct turn *turn, const char *service,
+                     const char *traceparent)
 {
     const struct topic_name topic = topic_name(TOPIC_handoff, c->config->prefix.s, service);
     struct proof_text proof;
     struct log_header headers[3];
-    char traceparent[56];
-    char trace[33];
-    char span[17];
     size_t n = prove(c, PROOF_turn, turn->id.s, turn->bytes, turn->len, &proof, headers);
-    random_hex(trace, 32);
-    random_hex(span, 16);
-    snprintf(traceparent, sizeof(traceparent), "00-%s-%s-01", trace, span);
     headers[n++] = (struct log_header){HEADER_TRACEPARENT, traceparent, strlen(traceparent)};
     headers[n++] =
         (struct log_header){HEADER_WAIT, HEADER_WAIT_CLAIMED, strlen(HEADER_WAIT_CLAIMED)};
@@ -123,7 +118,7 @@ bool send_turn(struct coordinator *c, struct run *run, const char *by, const cha
         entry->content = turn->content;
         entry->digest = turn->digest;
         entry->begun_at = now;
-        put_turn(c, turn, service);
+        put_turn(c, turn, service, spans_send(c, run, turn, by, n, name.s).s);
         metric_add(METRIC_handoffs_sent, 1);
         diag_line(DIAG_info, "run.turn", D_TEXT("run", run->id.s), D_TEXT("turn", turn->id.s),
                   D_TEXT("by", by), D_TEXT("from", from), D_TEXT("to", name.s),
@@ -241,6 +236,7 @@ void send_run_ended(struct coordinator *c, const struct run *run)
     outcome.result_len = text.len;
     put_outcome(c, &outcome);
     buf_done(&text);
+    spans_run_ended(c, run);
 }
 
 void send_dead_letter(struct coordinator *c, const struct log_record *record, baton_code code,

@@ -199,8 +199,11 @@ baton_code coordinator_start(struct coordinator *c, struct baton_error *err)
         (rc = http_listen(c->config->http_listen, &c->http, err)) != BATON_OK) {
         return rc;
     }
-    if ((rc = load_keys(c, err)) != BATON_OK || (rc = reach_log(c, err)) != BATON_OK ||
-        (rc = check_topics(c, err)) != BATON_OK || (rc = join_group(c, err)) != BATON_OK) {
+    if ((rc = load_keys(c, err)) != BATON_OK ||
+        (rc = tracer_open(c->config, COORDINATOR_PRINCIPAL, c->id.s, &c->tracer, err)) !=
+            BATON_OK ||
+        (rc = reach_log(c, err)) != BATON_OK || (rc = check_topics(c, err)) != BATON_OK ||
+        (rc = join_group(c, err)) != BATON_OK) {
         return rc;
     }
     diag_line(DIAG_info, "coordinator.started", D_TEXT("coordinator", c->id.s),

@@ -16,6 +16,7 @@ LAYERS = {
     "common/record": ("common/base", "common/log"), # receipt checks a record of the log
     "common/process": ("common/base",),
     "common/http": ("common/base",),
+    "common/trace": ("common/base",),
     "common/sqlite": ("common/base",),
     "common/log": ("common/base", "common/sqlite"),
     "common/store": ("common/base", "common/record", "common/sqlite"),
@@ -35,6 +36,7 @@ LIBRARIES = {
     r"yaml\.h": ("common/base/yaml_tree.c",),
     r"librdkafka/": ("common/log/kafka/",),
     r"microhttpd\.h": ("common/http/listen.c",),
+    r"curl/": ("common/trace/collector.c",),
 }
 BANNED = ("system", "popen", "strcpy", "strcat", "sprintf", "vsprintf", "gets", "strtok", "tmpnam",
           "mktemp", "alloca", "atoi", "atol", "assert")

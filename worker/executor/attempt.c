@@ -79,6 +79,8 @@ struct attempt *attempt_new(const struct executor_job *job)
     attempt->env = executor_env_share((struct executor_env *)job->env); /* counted, not changed */
     attempt->read_only = job->read_only;
     attempt->max_cost_micros = job->max_cost_micros;
+    snprintf(attempt->traceparent, sizeof(attempt->traceparent), "%s",
+             job->traceparent != NULL ? job->traceparent : "");
     attempt->session = job->session != NULL ? strdup(job->session) : NULL;
     attempt->session_usage = job->session_usage != NULL ? *job->session_usage : usage_none();
     attempt->deadline_ms = job->deadline_ms;

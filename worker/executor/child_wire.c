@@ -112,6 +112,9 @@ static void write_turn(const struct child_run *run, const struct child_slot *slo
     jsonw_key_int(&w, "deadline_ms", left_ms > 0 ? left_ms : 0);
     jsonw_key_bool(&w, "read_only", attempt->read_only);
     jsonw_key_text(&w, "place", attempt->place != NULL ? attempt->place : run->scratch);
+    if (attempt->traceparent[0] != '\0') {
+        jsonw_key_text(&w, "traceparent", attempt->traceparent);
+    }
     add_turn(&w, attempt);
     jsonw_end(&w);
 }

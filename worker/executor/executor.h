@@ -132,6 +132,7 @@ struct executor_job {
     bool read_only;
     const char *session; /* agent: go on in this one of the program's; NULL: begin anew */
     const struct usage *session_usage; /* what attempts in that session took; NULL: nothing */
+    const char *traceparent;           /* of the attempt (W3C Trace Context); NULL: none */
     int64_t max_cost_micros;           /* 0: no bound; millionths of a US dollar. Who can is told */
 };
 

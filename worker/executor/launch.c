@@ -93,6 +93,9 @@ static void set_attempt(const struct attempt *attempt, const char *cwd, struct e
     env_block_set(block, "BATON_INTENT", attempt->intent.s);
     env_block_set(block, "BATON_PLACE", cwd);
     env_block_set(block, "BATON_READ_ONLY", attempt->read_only ? "1" : "0");
+    if (attempt->traceparent[0] != '\0') {
+        env_block_set(block, "TRACEPARENT", attempt->traceparent);
+    }
 }
 
 /* ---- start ---- */

@@ -8,6 +8,7 @@
 #define BATON_WORKER_EXECUTOR_POOL_H
 
 #include "common/base/buf.h"
+#include "common/base/traceparent.h"
 #include "common/process/child.h"
 #include "worker/agent/agent.h"
 #include "worker/executor/environment.h"
@@ -71,9 +72,10 @@ struct attempt {
     char *session; /* NULL: the program begins anew */
     struct usage session_usage;
     int64_t max_cost_micros;
-    int64_t deadline_ms;    /* as given, for messages */
-    int64_t deadline_at_ms; /* monotonic */
-    int64_t heartbeat_ms;   /* 0: no bound */
+    char traceparent[TRACEPARENT_LEN + 1]; /* "": none */
+    int64_t deadline_ms;                   /* as given, for messages */
+    int64_t deadline_at_ms;                /* monotonic */
+    int64_t heartbeat_ms;                  /* 0: no bound */
     int64_t heard_at_ms; /* running: when its executor showed progress last, or began; monotonic */
 
     enum attempt_phase phase;

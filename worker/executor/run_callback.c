@@ -134,6 +134,11 @@ const char *baton_attempt_intent(const struct baton_attempt *attempt)
     return attempt->facts->intent.s;
 }
 
+const char *baton_attempt_traceparent(const struct baton_attempt *attempt)
+{
+    return attempt->facts->traceparent;
+}
+
 const char *baton_attempt_turn(const struct baton_attempt *attempt, size_t *ret_len)
 {
     if (ret_len != NULL) {

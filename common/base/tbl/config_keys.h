@@ -60,7 +60,12 @@
     CONFIG(circuit_after,  "circuit.after",  INT,      "5",           1, 1000, "", "", "So many failures in a row that say the provider is down (auth, rate_limited, quota, overloaded, unavailable; followed by retry or park) open a worker's circuit.") \
     CONFIG(circuit_for,    "circuit.for",    DURATION, "30s",         0, CONFIG_DAY_MS, "", "", "How long an open circuit takes no turn.") \
     CONFIG(circuit_probe,  "circuit.probe",  DURATION, "15s",         10, CONFIG_DAY_MS, "", "", "Then one turn in this time, until one succeeds.") \
-    CONFIG(http_listen,    "http.listen",    LISTEN,   "",            0, 0,   "", "", "Address and port of metrics and health; not set: no listener. Port 0: one that is free. One process has it; give each of a host its own (--set). Those of `baton dev` get free ones, which it names.")
+    CONFIG(http_listen,    "http.listen",    LISTEN,   "",            0, 0,   "", "", "Address and port of metrics and health; not set: no listener. Port 0: one that is free. One process has it; give each of a host its own (--set). Those of `baton dev` get free ones, which it names.") \
+    CONFIG(traces_endpoint, "traces.endpoint", TEXT,   "",            0, 1000, "", "", "Where spans of turns go (OTLP/HTTP, protobuf): the whole URL, http://127.0.0.1:4318/v1/traces. Not set: no spans. Turns never wait for it.") \
+    CONFIG(traces_headers, "traces.headers.file", PATH, "",           0, 0,   "", "", "File of headers for each export, `Name: value` lines (Authorization); ours or root's, and nobody else may read it. Read again for each export.") \
+    CONFIG(traces_ca,      "traces.ca",      PATH,     "",            0, 0,   "", "", "Certificates (PEM) that the collector's is checked with (https); not set: the system's.") \
+    CONFIG(traces_timeout, "traces.timeout", DURATION, "10s",         100, 60000, "", "", "How long one export may take.") \
+    CONFIG(traces_queue,   "traces.queue",   INT,      "2048",        64, 65536, "", "", "Spans that wait for the collector, of one process; when more come, the oldest are dropped and counted.")
 
 #define CONFIG_SERVICE_KEYS(CONFIG) \
     CONFIG(parallel, "parallel", INT,      "4",    1, LIMIT_PARALLEL, "", "", "Turns at a time, for each worker.") \

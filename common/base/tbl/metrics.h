@@ -43,6 +43,8 @@
     METRIC(oldest_turn,         "baton_turns_oldest_seconds",      gauge,     none, "Age of the oldest turn of this worker's partitions that is queued or runs; 0: there is none") \
     METRIC(leases_held,         "baton_leases_held",               gauge,     none, "Attempts that run here while another worker has their partition") \
     METRIC(partitions_owned,    "baton_partitions_owned",          gauge,     none, "Partitions that are this worker's") \
+    METRIC(spans_exported,      "baton_trace_spans_exported_total", counter,  none, "Spans that the collector took (traces.endpoint)") \
+    METRIC(spans_dropped,       "baton_trace_spans_dropped_total", counter,   none, "Spans that were dropped: the collector was away for longer than the queue lasts, or refused them") \
     METRIC(profiles_resting,    "baton_profiles_resting",          gauge,     none, "Credential profiles that are not used: their quota is spent, or they were refused") \
     METRIC(topics_blocked,      "baton_topics_blocked",            gauge,     none, "Topics that could not be written to last") \
     METRIC(ready,               "baton_ready",                     gauge,     none, "1 while this process can do its work (/readyz)") \

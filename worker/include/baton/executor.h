@@ -45,6 +45,8 @@ BATON_API int baton_attempt_task_rev(const struct baton_attempt *attempt);
 /* "" outside a run. */
 BATON_API const char *baton_attempt_run_id(const struct baton_attempt *attempt);
 BATON_API const char *baton_attempt_intent(const struct baton_attempt *attempt);
+/* W3C Trace Context of the attempt, for what is done in it; "": none. */
+BATON_API const char *baton_attempt_traceparent(const struct baton_attempt *attempt);
 /* The turn's bytes as its origin signed them: one JSON object. */
 BATON_API const char *baton_attempt_turn(const struct baton_attempt *attempt, size_t *ret_len);
 /* The directory to work in, or NULL if the turn has none. */
