@@ -21,7 +21,12 @@ baton_code publisher_open(const struct config *config, struct publisher *ret_pub
     struct publisher publisher = {.config = config};
     baton_code rc = identity_open(config, &publisher.identity, err);
     if (rc == BATON_OK) {
+        rc = tracer_open(config, publisher.identity.name, "", &publisher.tracer, err);
+    }
+    if (rc == BATON_OK) {
         *ret_publisher = publisher;
+    } else {
+        identity_close(&publisher.identity);
     }
     return rc;
 }
@@ -32,6 +37,7 @@ void publisher_close(struct publisher *publisher)
         log_publisher_close(publisher->log_publisher);
     }
     log_close(publisher->log);
+    tracer_close(publisher->tracer, TRACER_CLOSE_COMMAND_MS);
     identity_close(&publisher->identity);
     memset(publisher, 0, sizeof(*publisher));
 }
@@ -150,27 +156,6 @@ static baton_code make_turn(const struct publisher *publisher,
     return turn_encode(&draft, ret_turn, err);
 }
 
-bool traceparent_valid(const char *text)
-{
-    static const char zeros[] = "00000000000000000000000000000000";
-    return text != NULL && strlen(text) == 55 && memcmp(text, "00-", 3) == 0 &&
-           hex_valid(text + 3, 32, 32) && text[35] == '-' && hex_valid(text + 36, 16, 16) &&
-           text[52] == '-' && hex_valid(text + 53, 2, 2) && memcmp(text + 3, zeros, 32) != 0 &&
-           memcmp(text + 36, zeros, 16) != 0;
-}
-
-static void trace_begin(const char *given, struct published *published)
-{
-    char trace[33];
-    char span[17];
-    random_hex(trace, 32);
-    random_hex(span, 16);
-    if (traceparent_valid(given)) {
-        memcpy(trace, given + 3, 32);
-    }
-    snprintf(published->traceparent, sizeof(published->traceparent), "00-%s-%s-01", trace, span);
-}
-
 /* ---- the log ---- */
 
 static baton_code open_log(struct publisher *publisher, const char *topic, const char *service,
@@ -257,7 +242,9 @@ static baton_code send(struct publisher *publisher, const struct publish_request
                                 &watch, err);
     }
     if (rc == BATON_OK) {
+        const struct wall_ms start = wall_now();
         rc = put(publisher, turn, topic.s, request->wait, published, err);
+        publish_trace_end(publisher, turn, published, start, rc);
     }
     if (rc == BATON_OK && request->wait != PUBLISH_WAIT_none) {
         if (request->queued != NULL) {
@@ -287,7 +274,7 @@ baton_code publisher_publish(struct publisher *publisher, const struct publish_r
     published.turn_id = turn->id;
     published.service = service_id_of(request->service);
     published.role = role;
-    trace_begin(request->traceparent, &published);
+    publish_trace_begin(request->traceparent, &published);
     rc = send(publisher, request, turn, &published, err);
     turn_free(turn);
     if (rc == BATON_OK) {

@@ -15,6 +15,7 @@
 #include "common/log/log.h"
 #include "common/record/outcome.h"
 #include "common/record/turn.h"
+#include "common/trace/tracer.h"
 #include "producer/identity.h"
 
 #include <stdbool.h>
@@ -27,6 +28,7 @@ struct publisher {
     struct identity identity;
     struct log *log; /* opened at the first publish */
     struct log_publisher *log_publisher;
+    struct tracer *tracer; /* NULL: no traces.endpoint */
 };
 
 enum publish_wait {
@@ -68,6 +70,7 @@ struct published {
     enum role role;
     char key[KEY_MAX + 1];
     char traceparent[64];
+    char trace_parent[17]; /* the span that it is published for; "": it begins the trace */
     int32_t partition;
     int64_t offset;
     bool delivered;          /* a worker of the target claimed it */
@@ -93,6 +96,12 @@ baton_code publisher_publish(struct publisher *publisher, const struct publish_r
 
 /* `00-<32 hex>-<16 hex>-<2 hex>`, not all zero? */
 bool traceparent_valid(const char *text);
+
+/* publish_trace.c: the publish becomes a span of the given trace, or begins one; and how it went, for who
+ * exports. */
+void publish_trace_begin(const char *given, struct published *published);
+void publish_trace_end(struct publisher *publisher, const struct turn *turn,
+                       const struct published *published, struct wall_ms start, baton_code rc);
 
 struct outcome_watch; /* topics/outcomes.h */
 /* publish_wait.c: waits for claim or end of a turn that was published after watch was opened. */

@@ -1,0 +1,68 @@
+/*
+ * The span of a publish: the first of its turn's trace, or one of the trace that the publisher was given.
+ * In: producer/publish.c  Out: common/trace/tracer.c
+ */
+#include "producer/publish.h"
+
+#include "common/base/traceparent.h"
+#include "topics/catalogue.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool traceparent_valid(const char *text)
+{
+    return text != NULL && traceparent_parse(text, strlen(text), NULL);
+}
+
+void publish_trace_begin(const char *given, struct published *published)
+{
+    struct traceparent trace = {.sampled = true};
+    published->trace_parent[0] = '\0';
+    if (given != NULL && traceparent_parse(given, strlen(given), &trace)) {
+        memcpy(published->trace_parent, trace.span, sizeof(trace.span));
+    } else {
+        random_hex(trace.trace, 32);
+    }
+    random_hex(trace.span, 16);
+    snprintf(published->traceparent, sizeof(published->traceparent), "%s",
+             traceparent_text_of(&trace).s);
+}
+
+void publish_trace_end(struct publisher *publisher, const struct turn *turn,
+                       const struct published *published, struct wall_ms start, baton_code rc)
+{
+    const struct topic_name topic =
+        topic_name(TOPIC_handoff, publisher->config->prefix.s, published->service.s);
+    struct span_list list = {NULL, NULL, 0};
+    struct traceparent trace;
+    char message[ID_MAX];
+    if (publisher->tracer == NULL ||
+        !traceparent_parse(published->traceparent, strlen(published->traceparent), &trace) ||
+        !trace.sampled) {
+        return;
+    }
+    struct span span = {.trace = trace.trace,
+                        .parent = published->trace_parent,
+                        .name = "send",
+                        .target = topic.s,
+                        .kind = SPAN_KIND_producer,
+                        .start = start,
+                        .end = wall_now(),
+                        .error = rc != BATON_OK ? baton_code_word(rc) : NULL};
+    memcpy(span.id.s, trace.span, sizeof(span.id.s));
+    snprintf(message, sizeof(message), "%s.1", turn->id.s);
+    span_topic(&span, publisher->config, "send", topic.s);
+    span_text(&span, SPAN_operation, "send");
+    span_text(&span, SPAN_message, message);
+    span_text(&span, SPAN_turn, turn->id.s);
+    span_text(&span, SPAN_role, role_word(turn->role));
+    span_text(&span, SPAN_service, published->service.s);
+    span_text(&span, SPAN_task, turn->task_id.s);
+    span_int(&span, SPAN_task_rev, turn->task_rev);
+    if (published->offset != LOG_OFFSET_NONE) {
+        span_place(&span, publisher->config, published->partition, published->offset);
+    }
+    span_add(&list, &span);
+    tracer_send(publisher->tracer, &list);
+}
