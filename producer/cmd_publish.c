@@ -1,7 +1,7 @@
 /*
  * `baton publish`: options and files become a request, what came of it is printed.
  * In: deploy/baton.c
- * Out: producer/publish.c
+ * Out: producer/publish.c, producer/publish_lines.c
  */
 #include "producer/cmd_publish.h"
 
@@ -11,6 +11,7 @@
 #include "common/base/text.h"
 #include "producer/input.h"
 #include "producer/publish.h"
+#include "producer/publish_lines.h"
 #include "topics/outcomes.h"
 
 #include <errno.h>
@@ -23,11 +24,11 @@
 
 /* clang-format off */
 static const struct command_option options[] = {
-    {.name = "service", .letter = 's', .argument = "S", .kind = OPTION_text, .required = true,
+    {.name = "service", .letter = 's', .argument = "S", .kind = OPTION_text,
      .help = "The service that is to execute the turn, by its exact name."},
-    {.name = "role", .letter = 'r', .argument = "R", .kind = OPTION_text, .required = true,
+    {.name = "role", .letter = 'r', .argument = "R", .kind = OPTION_text,
      .help = "The role of the turn: owner, reviewer or arbiter. It never changes afterwards."},
-    {.name = "task", .letter = 't', .argument = "ID", .kind = OPTION_text, .required = true,
+    {.name = "task", .letter = 't', .argument = "ID", .kind = OPTION_text,
      .help = "What is worked on: 1 to 64 of [A-Za-z0-9._/#:-]."},
     {.name = "rev", .argument = "N", .kind = OPTION_int, .fallback = "0", .min = 0, .max = INT32_MAX,
      .help = "Revision of the task."},
@@ -55,6 +56,14 @@ static const struct command_option options[] = {
      .help = "Is parked when it has not ended by then: 2026-11-29T14:20:43Z."},
     {.name = "expires", .argument = "DURATION", .kind = OPTION_duration, .fallback = "7d", .min = 1000,
      .max = TURN_LIFE_MAX_MS, .help = "How long the signed record may be appended to the log."},
+    {.name = "lines", .argument = "FILE", .kind = OPTION_text,
+     .help = "Many turns: one JSON object a line; - reads standard input. Its members are service, role, "
+             "task, rev, intent, summary, payload, media_type, data (an object), key, place, not_before, "
+             "deadline and expires; what a line leaves out, the options say for all lines."},
+    {.name = "all-or-nothing", .kind = OPTION_flag,
+     .help = "With --lines: every line is checked first, and where one is refused none is published."},
+    {.name = "dry-run", .kind = OPTION_flag,
+     .help = "With --lines: says what would be refused, and publishes nothing."},
     {.name = "wait", .letter = 'w', .kind = OPTION_flag,
      .help = "Waits for the end: completed, parked or cancelled."},
     {.name = "wait-claim", .kind = OPTION_flag,
@@ -212,6 +221,43 @@ static void on_queued(void *arg, const struct published *published)
                  published->turn_id.s);
 }
 
+/* What is said of one turn, and what is said of many. */
+static const char *misfit(const struct command *cmd)
+{
+    static const char *const of_one[] = {"task", "payload", "media-type", "data",      "data-json",
+                                         "key",  "summary", "wait",       "wait-claim"};
+    static const char *const needed[] = {"service", "role", "task"};
+    const bool many = command_given(cmd, "lines");
+    for (size_t i = 0; many && i < COUNT_OF(of_one); i++) {
+        if (command_given(cmd, of_one[i])) {
+            return of_one[i];
+        }
+    }
+    for (size_t i = 0; !many && i < COUNT_OF(needed); i++) {
+        if (!command_given(cmd, needed[i])) {
+            return needed[i];
+        }
+    }
+    return !many && command_flag(cmd, "all-or-nothing") ? "all-or-nothing"
+           : !many && command_flag(cmd, "dry-run")      ? "dry-run"
+                                                        : NULL;
+}
+
+static int run_lines(struct command *cmd, struct publisher *publisher)
+{
+    struct inputs inputs = {BUF_INIT, BUF_INIT};
+    struct publish_request fallback;
+    struct baton_error err = {BATON_OK, ""};
+    baton_code rc = request_of(cmd, &inputs, &fallback, &err);
+    const struct publish_lines asked = {cmd,
+                                        publisher,
+                                        &fallback,
+                                        command_text(cmd, "lines"),
+                                        command_flag(cmd, "all-or-nothing"),
+                                        command_flag(cmd, "dry-run")};
+    return rc == BATON_OK ? publish_lines_run(&asked) : command_fail(cmd, rc, &err);
+}
+
 static int run(struct command *cmd)
 {
     struct inputs inputs = {BUF_INIT, BUF_INIT};
@@ -222,13 +268,29 @@ static int run(struct command *cmd)
     struct baton_error err = {BATON_OK, ""};
     int status = 0;
     baton_code rc;
+    const bool many = command_given(cmd, "lines");
+    const char *wrong = misfit(cmd);
+    if (wrong != NULL && many) {
+        return command_usage(cmd, "--%s is of one turn; with --lines each line says its own",
+                             wrong);
+    }
+    if (wrong != NULL) {
+        return command_flag(cmd, "all-or-nothing") || command_flag(cmd, "dry-run")
+                   ? command_usage(cmd, "--all-or-nothing and --dry-run go with --lines")
+                   : command_usage(cmd, "--%s is missing", wrong);
+    }
     if (command_flag(cmd, "wait") && command_flag(cmd, "wait-claim")) {
         return command_usage(cmd,
                              "--wait and --wait-claim exclude each other: --wait waits longer");
     }
-    if ((rc = command_config(cmd, &config, &err)) == BATON_OK &&
-        (rc = publisher_open(config, &publisher, &err)) == BATON_OK &&
-        (rc = request_of(cmd, &inputs, &request, &err)) == BATON_OK) {
+    if ((rc = command_config(cmd, &config, &err)) == BATON_OK) {
+        rc = publisher_open(config, &publisher, &err);
+    }
+    if (rc == BATON_OK && many) {
+        status = run_lines(cmd, &publisher);
+        goto out;
+    }
+    if (rc == BATON_OK && (rc = request_of(cmd, &inputs, &request, &err)) == BATON_OK) {
         request.queued = on_queued;
         request.queued_arg = cmd;
         rc = publisher_publish(&publisher, &request, &published, &err);
@@ -256,6 +318,7 @@ static int run(struct command *cmd)
         }
         status = baton_code_exit(end_code(&published));
     }
+out:
     published_done(&published);
     publisher_close(&publisher);
     config_free(config);
@@ -268,7 +331,8 @@ const struct baton_command cmd_publish = {
     .name = "publish",
     .summary = "publish a turn with an explicit role to a service",
     .usage = "--service S --role R --task ID [--payload FILE|-] [--key KEY]\n"
-             "--service S --role R --task ID --wait [--timeout DURATION] [--json]",
+             "--service S --role R --task ID --wait [--timeout DURATION] [--json]\n"
+             "--lines FILE|- [--service S] [--role R] [--all-or-nothing|--dry-run] [--json]",
     .description =
         "Writes and signs a turn once, and appends it to the topic of the service. Its id is a "
         "hash of "
@@ -279,7 +343,18 @@ const struct baton_command cmd_publish = {
         "takes "
         "it when it can. `delivered` means that one has claimed it.\n\n"
         "Whatever is wrong (service, role, right, key, size, log) is refused before anything is "
-        "written.",
+        "written.\n\n"
+        "With --lines many turns are published, one JSON object a line, hundreds in flight. A line "
+        "that is "
+        "wrong is refused by its number, and the others go on. A line without `key` has one made "
+        "from its "
+        "bytes, so publishing the same file again doubles nothing; two lines that are alike are "
+        "one turn. "
+        "`payload` is a text, or an object as a record has it (`{\"media_type\":…,\"base64\":…}`, "
+        "or a "
+        "reference). Ctrl-C ends it between two batches, and says how far it came. With --json "
+        "each line is "
+        "answered with an object, and the last one has the sums.",
     .options = options,
     .n_options = COUNT_OF(options),
     .examples =
@@ -287,8 +362,13 @@ const struct baton_command cmd_publish = {
         "baton publish --service example --role reviewer --task t-41 --payload fix.diff --wait\n"
         "# from a script; running it again changes nothing\n"
         "git diff | baton publish -s example -r reviewer -t t-41 --rev 7 --key ci-1234 -p - "
-        "--json\n",
-    .exits = "With --wait: 0 completed, 7 parked, 6 cancelled, 8 not over in time.\n",
+        "--json\n"
+        "# many: one object a line, "
+        "{\"task\":\"t-1\",\"payload\":\"...\",\"not_before\":\"2026-11-30T06:00:00Z\"}\n"
+        "baton publish --lines turns.jsonl --service example --role reviewer\n",
+    .exits = "With --wait: 0 completed, 7 parked, 6 cancelled, 8 not over in time.\n"
+             "With --lines: 0 all published, 7 some lines refused, 8 the log gave up (again is "
+             "harmless).\n",
     .environment = "TRACEPARENT  the trace that the turn continues (W3C Trace Context)\n",
     .run = run,
 };

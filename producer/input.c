@@ -1,5 +1,5 @@
 /*
- * What people hand to a command: files, KEY=VALUE, times. Called by cmd_publish.c and cmd_runs_ask.c.
+ * What people hand to a command: files, KEY=VALUE, times. Called by cmd_publish.c, publish_line.c and cmd_runs_ask.c.
  */
 #include "producer/input.h"
 
@@ -92,21 +92,26 @@ baton_code input_data(const char *const *list, size_t count, struct buf *out,
     return BATON_OK;
 }
 
-baton_code input_time(struct command *cmd, const char *option, struct wall_ms *ret_at,
-                      struct baton_error *err)
+bool input_time_parse(const char *text, struct wall_ms *ret_at)
 {
-    const char *text = command_text(cmd, option);
     char full[TIME_TEXT_LEN + 1];
-    if (text == NULL) {
-        return BATON_OK;
-    }
-    size_t len = strlen(text);
+    const size_t len = strlen(text);
     if (len == TIME_TEXT_LEN - 4 && text[len - 1] == 'Z') {
         snprintf(full, sizeof(full), "%.19s.000Z", text);
     } else {
         snprintf(full, sizeof(full), "%s", text);
     }
-    if (len > TIME_TEXT_LEN || !wall_parse(full, strlen(full), ret_at)) {
+    return len <= TIME_TEXT_LEN && wall_parse(full, strlen(full), ret_at);
+}
+
+baton_code input_time(struct command *cmd, const char *option, struct wall_ms *ret_at,
+                      struct baton_error *err)
+{
+    const char *text = command_text(cmd, option);
+    if (text == NULL) {
+        return BATON_OK;
+    }
+    if (!input_time_parse(text, ret_at)) {
         return baton_fail(err, BATON_E_invalid_request,
                           "--%s '%s' is no time in UTC, 2026-11-29T14:20:43Z", option,
                           text_quote_of(text).s);

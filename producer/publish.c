@@ -1,6 +1,6 @@
 /*
  * A turn with an explicit role becomes a handoff.
- * In: producer/cmd_publish.c, producer/publish_api.c
+ * In: producer/cmd_publish.c, producer/publish_api.c, producer/publish_lines.c
  * Out: common/log/log.c, producer/publish_wait.c
  */
 #include "producer/publish.h"
@@ -152,6 +152,8 @@ static baton_code make_turn(const struct publisher *publisher,
         .media_type = request->media_type,
         .payload = request->payload != NULL ? request->payload : "",
         .payload_len = request->payload_len,
+        .payload_json = request->payload_json,
+        .payload_json_len = request->payload_json_len,
     };
     return turn_encode(&draft, ret_turn, err);
 }
@@ -191,19 +193,23 @@ static baton_code open_log(struct publisher *publisher, const char *topic, const
                : baton_fail(err, BATON_E_topic_missing, "%s", text);
 }
 
-static baton_code put(struct publisher *publisher, const struct turn *turn, const char *topic,
-                      enum publish_wait wait, struct published *published, struct baton_error *err)
+#define HEADERS_MAX 3
+
+/* The record of a turn; headers and *proof, which it borrows, are the caller's, like the rest. */
+static baton_code record_of(const struct publisher *publisher, const struct turn *turn,
+                            const char *topic, enum publish_wait wait,
+                            const struct published *published, struct proof_text *proof,
+                            struct log_header headers[HEADERS_MAX], struct log_record *ret_record,
+                            struct baton_error *err)
 {
-    struct proof_text proof;
-    struct log_header headers[3];
     size_t n = 0;
     baton_code rc =
-        identity_prove(&publisher->identity, PROOF_turn, turn->id.s, &turn->digest, &proof, err);
+        identity_prove(&publisher->identity, PROOF_turn, turn->id.s, &turn->digest, proof, err);
     if (rc != BATON_OK) {
         return rc;
     }
-    if (proof.s[0] != '\0') {
-        headers[n++] = (struct log_header){HEADER_SIG, proof.s, strlen(proof.s)};
+    if (proof->s[0] != '\0') {
+        headers[n++] = (struct log_header){HEADER_SIG, proof->s, strlen(proof->s)};
     }
     headers[n++] = (struct log_header){HEADER_TRACEPARENT, published->traceparent,
                                        strlen(published->traceparent)};
@@ -211,19 +217,71 @@ static baton_code put(struct publisher *publisher, const struct turn *turn, cons
         headers[n++] =
             (struct log_header){HEADER_WAIT, HEADER_WAIT_CLAIMED, strlen(HEADER_WAIT_CLAIMED)};
     }
-    struct log_record record = {.topic = topic,
-                                .partition = LOG_PARTITION_BY_KEY,
-                                .key = turn->id.s,
-                                .key_len = strlen(turn->id.s),
-                                .value = turn->bytes,
-                                .value_len = turn->len,
-                                .headers = headers,
-                                .n_headers = n};
-    rc = log_publish(publisher->log_publisher, &record, 1, PUBLISH_TIMEOUT_MS, err);
+    *ret_record = (struct log_record){.topic = topic,
+                                      .partition = LOG_PARTITION_BY_KEY,
+                                      .key = turn->id.s,
+                                      .key_len = strlen(turn->id.s),
+                                      .value = turn->bytes,
+                                      .value_len = turn->len,
+                                      .headers = headers,
+                                      .n_headers = n};
+    return BATON_OK;
+}
+
+static baton_code put(struct publisher *publisher, const struct turn *turn, const char *topic,
+                      enum publish_wait wait, struct published *published, struct baton_error *err)
+{
+    struct proof_text proof;
+    struct log_header headers[HEADERS_MAX];
+    struct log_record record;
+    baton_code rc =
+        record_of(publisher, turn, topic, wait, published, &proof, headers, &record, err);
+    if (rc == BATON_OK) {
+        rc = log_publish(publisher->log_publisher, &record, 1, PUBLISH_TIMEOUT_MS, err);
+    }
     if (rc == BATON_OK) {
         published->partition = record.partition;
         published->offset = record.offset;
     }
+    return rc;
+}
+
+/* What the records of many turns borrow until the log has them. */
+struct sending {
+    struct topic_name topic;
+    struct proof_text proof;
+    struct log_header headers[HEADERS_MAX];
+};
+
+baton_code publisher_send_all(struct publisher *publisher, struct prepared *list, size_t count,
+                              struct baton_error *err)
+{
+    struct sending *sending = calloc(count, sizeof(*sending));
+    struct log_record *records = calloc(count, sizeof(*records));
+    const struct wall_ms start = wall_now();
+    baton_code rc = BATON_OK;
+    if (sending == NULL || records == NULL) {
+        rc = baton_fail(err, BATON_E_no_memory, "no memory for %zu turns", count);
+    }
+    for (size_t i = 0; rc == BATON_OK && i < count; i++) {
+        struct sending *one = &sending[i];
+        one->topic =
+            topic_name(TOPIC_handoff, publisher->config->prefix.s, list[i].published.service.s);
+        rc = record_of(publisher, list[i].turn, one->topic.s, PUBLISH_WAIT_none, &list[i].published,
+                       &one->proof, one->headers, &records[i], err);
+    }
+    if (rc == BATON_OK) {
+        rc = log_publish(publisher->log_publisher, records, count, PUBLISH_TIMEOUT_MS, err);
+    }
+    for (size_t i = 0; records != NULL && i < count; i++) {
+        if (rc == BATON_OK) {
+            list[i].published.partition = records[i].partition;
+            list[i].published.offset = records[i].offset;
+        }
+        publish_trace_end(publisher, list[i].turn, &list[i].published, start, rc);
+    }
+    free(sending);
+    free(records);
     return rc;
 }
 
@@ -256,8 +314,9 @@ static baton_code send(struct publisher *publisher, const struct publish_request
     return rc;
 }
 
-baton_code publisher_publish(struct publisher *publisher, const struct publish_request *request,
-                             struct published *ret_published, struct baton_error *err)
+baton_code publisher_prepare(const struct publisher *publisher,
+                             const struct publish_request *request, struct prepared *ret_prepared,
+                             struct baton_error *err)
 {
     struct published published = {.offset = LOG_OFFSET_NONE};
     struct turn *turn = NULL;
@@ -275,12 +334,35 @@ baton_code publisher_publish(struct publisher *publisher, const struct publish_r
     published.service = service_id_of(request->service);
     published.role = role;
     publish_trace_begin(request->traceparent, &published);
-    rc = send(publisher, request, turn, &published, err);
-    turn_free(turn);
+    *ret_prepared = (struct prepared){published, turn};
+    return BATON_OK;
+}
+
+void prepared_done(struct prepared *prepared)
+{
+    turn_free(prepared->turn);
+    prepared->turn = NULL;
+    published_done(&prepared->published);
+}
+
+baton_code publisher_look(struct publisher *publisher, const char *service, struct baton_error *err)
+{
+    const struct topic_name topic = topic_name(TOPIC_handoff, publisher->config->prefix.s, service);
+    return open_log(publisher, topic.s, service, err);
+}
+
+baton_code publisher_publish(struct publisher *publisher, const struct publish_request *request,
+                             struct published *ret_published, struct baton_error *err)
+{
+    struct prepared prepared = {.turn = NULL};
+    baton_code rc = publisher_prepare(publisher, request, &prepared, err);
     if (rc == BATON_OK) {
-        *ret_published = published;
-    } else {
-        published_done(&published);
+        rc = send(publisher, request, prepared.turn, &prepared.published, err);
     }
+    if (rc == BATON_OK) {
+        *ret_published = prepared.published;
+        prepared.published.outcome = NULL; /* the caller's */
+    }
+    prepared_done(&prepared);
     return rc;
 }

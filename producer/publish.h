@@ -1,7 +1,7 @@
 /*
  * Publishing: a turn with an explicit role becomes one signed record in its service's topic.
  *
- * In: cmd_publish.c, publish_api.c  Out: common/record/turn.c, common/log/log.c
+ * In: cmd_publish.c, publish_api.c, publish_lines.c  Out: common/record/turn.c, common/log/log.c
  *
  * Everything that can be refused is refused before the log is written: request, service, role, key,
  * right, size, log, topic. Repeating a publish with the same idempotency key is harmless.
@@ -52,6 +52,9 @@ struct publish_request {
     const char *media_type; /* NULL: by the bytes */
     const void *payload;
     size_t payload_len;
+    const char
+        *payload_json; /* the payload as a record has it, a raw JSON object, instead; NULL: none */
+    size_t payload_json_len;
     const char *place;         /* absolute directory, or NULL */
     struct wall_ms not_before; /* 0: at once */
     struct wall_ms deadline;   /* 0: none but those of the attempts */
@@ -93,6 +96,28 @@ void publisher_close(struct publisher *publisher);
  */
 baton_code publisher_publish(struct publisher *publisher, const struct publish_request *request,
                              struct published *ret_published, struct baton_error *err);
+
+/* A turn that nothing speaks against, as far as can be said without the log. */
+struct prepared {
+    struct published published; /* what is known of it by now */
+    struct turn *turn;
+};
+void prepared_done(struct prepared *prepared);
+
+/*
+ * publisher_publish in its parts, for many turns at once (publish_lines.c): all that can be refused
+ * without the log; whether a service has its topic in the log, which is opened by the first call
+ * (unknown_service, topic_missing, and those of the log); and the records of count turns whose
+ * services were looked for, in one call. After a failure any prefix may be in the log, and sending
+ * the same again is harmless.
+ */
+baton_code publisher_prepare(const struct publisher *publisher,
+                             const struct publish_request *request, struct prepared *ret_prepared,
+                             struct baton_error *err);
+baton_code publisher_look(struct publisher *publisher, const char *service,
+                          struct baton_error *err);
+baton_code publisher_send_all(struct publisher *publisher, struct prepared *list, size_t count,
+                              struct baton_error *err);
 
 /* `00-<32 hex>-<16 hex>-<2 hex>`, not all zero? */
 bool traceparent_valid(const char *text);
