@@ -1,67 +1,18 @@
 /*
- * `baton dlq`: the table of its verbs, and what chooses among dead letters.
+ * `baton dlq`: the table of its verbs, and what they share.
  * In: deploy/baton.c, cmd_dlq_list.c, cmd_dlq_show.c, cmd_dlq_replay.c
  */
 #include "producer/cmd_dlq.h"
 
 #include "common/base/check.h"
-#include "common/base/text.h"
-
-#include <string.h>
-
-bool dlq_filtered(const struct command *cmd)
-{
-    static const char *const names[] = {"service", "role",   "class", "code",
-                                        "run",     "origin", "older", "newer"};
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        if (command_given(cmd, names[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-baton_code dlq_filter_of(struct command *cmd, struct dead_filter *filter, struct baton_error *err)
-{
-    const char *role = command_text(cmd, "role");
-    const char *class = command_text(cmd, "class");
-    const char *code = command_text(cmd, "code");
-    filter->service = command_text(cmd, "service");
-    filter->by_role = role != NULL;
-    filter->by_class = class != NULL;
-    filter->by_code = code != NULL;
-    filter->run_id = command_text(cmd, "run");
-    filter->origin = command_text(cmd, "origin");
-    const struct wall_ms now = wall_now();
-    if (command_given(cmd, "older")) {
-        filter->before.v = now.v - command_int(cmd, "older");
-    }
-    if (command_given(cmd, "newer")) {
-        filter->after.v = now.v - command_int(cmd, "newer");
-    }
-    if (role != NULL && !role_parse(role, strlen(role), &filter->role)) {
-        return baton_fail(err, BATON_E_invalid_request, "'%s' is no role; roles are: %s",
-                          text_quote_of(role).s, role_list());
-    }
-    if (class != NULL && !failure_parse(class, strlen(class), &filter->class)) {
-        return baton_fail(err, BATON_E_invalid_request, "'%s' is no failure class; classes are: %s",
-                          text_quote_of(class).s, failure_list());
-    }
-    if (code != NULL && !baton_code_parse(code, &filter->code)) {
-        return baton_fail(err, BATON_E_invalid_request,
-                          "'%s' is no code; `baton dlq list` shows those there are",
-                          text_quote_of(code).s);
-    }
-    return BATON_OK;
-}
 
 baton_code dlq_read(struct command *cmd, dead_fn *fn, void *arg, struct baton_error *err)
 {
     struct session session = {0};
-    struct dead_filter filter = {0};
+    struct dlq_filter filter;
     baton_code rc = dlq_filter_of(cmd, &filter, err);
     if (rc == BATON_OK && (rc = session_open(cmd, &session, err)) == BATON_OK) {
-        rc = dead_each(&session, &filter, fn, arg, err);
+        rc = dead_each(&session, &filter.dead, fn, arg, err);
     }
     session_done(&session);
     return rc;

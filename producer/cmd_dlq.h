@@ -20,11 +20,17 @@ extern const struct baton_command cmd_dlq_discard;
 
 /* The options that choose among dead letters, the same for every part. */
 #define DLQ_FILTER_OPTIONS                                                                         \
-    {.name = "service",                                                                            \
-     .letter = 's',                                                                                \
-     .argument = "S",                                                                              \
-     .kind = OPTION_text,                                                                          \
-     .help = "Only those of this service; coordinator: requests of runs."},                        \
+    {.name = "where",                                                                              \
+     .letter = 'w',                                                                                \
+     .argument = "KEY=VALUE,...",                                                                  \
+     .kind = OPTION_multi,                                                                         \
+     .help = "Only those of which all of this holds; keys are the names of the options below: "    \
+             "service=example,class=auth,newer=1d."},                                              \
+        {.name = "service",                                                                        \
+         .letter = 's',                                                                            \
+         .argument = "S",                                                                          \
+         .kind = OPTION_text,                                                                      \
+         .help = "Only those of this service; coordinator: requests of runs."},                    \
         {.name = "role",                                                                           \
          .letter = 'r',                                                                            \
          .argument = "R",                                                                          \
@@ -52,13 +58,19 @@ extern const struct baton_command cmd_dlq_discard;
         .help = "Only those that died within this time, for example 15m."                          \
     }
 #define DLQ_FILTER_USAGE                                                                           \
-    "[--service S] [--role R] [--class CLASS] [--code CODE] [--run ID] [--origin NAME] "           \
-    "[--older DURATION] [--newer DURATION]"
+    "[--where KEY=VALUE,...] [--service S] [--role R] [--class CLASS] [--code CODE] [--run ID] "   \
+    "[--origin NAME] [--older DURATION] [--newer DURATION]"
 
-/* Was any of them given? */
+/* What they ask for. Its texts are the command's, or lie in words: it is not copied. */
+struct dlq_filter {
+    struct dead_filter dead;
+    char words[8][128]; /* values of --where, one for each key */
+};
+
+/* cmd_dlq_where.c. Was any of them given? */
 bool dlq_filtered(const struct command *cmd);
-/* What they ask for. invalid_request: a word that is none. */
-baton_code dlq_filter_of(struct command *cmd, struct dead_filter *ret_filter,
+/* invalid_request: a key or word that is none, or one said twice. */
+baton_code dlq_filter_of(struct command *cmd, struct dlq_filter *ret_filter,
                          struct baton_error *err);
 /* Reads those that the options choose, for a command that changes nothing. */
 baton_code dlq_read(struct command *cmd, dead_fn *fn, void *arg, struct baton_error *err);

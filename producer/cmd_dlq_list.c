@@ -1,6 +1,6 @@
 /*
  * `baton dlq list | stats`.
- * In: producer/cmd_dlq.c  Out: producer/dead.c
+ * In: producer/cmd_dlq.c  Out: producer/dead.c, producer/pace.c
  */
 #include "producer/cmd_dlq.h"
 
@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
+#include "producer/pace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,18 +16,21 @@
 
 struct list {
     struct command *cmd;
-    struct table *table;
+    struct table *table; /* NULL: JSON */
     struct buf out;
-    size_t max; /* 0: no limit */
     size_t count;
-    size_t left_out;
+    struct tail_position last;
 };
 
-static void dead_json(const struct dead *dead, struct buf *out)
+/* position: NULL where every one is asked for, in the order of the log. */
+static void dead_json(const struct dead *dead, const char *position, struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
     jsonw_begin_object(&w);
     dlq_members(&w, dead);
+    if (position != NULL) {
+        jsonw_key_text(&w, "position", position);
+    }
     jsonw_end(&w);
     buf_add_char(out, '\n');
 }
@@ -47,20 +51,45 @@ static void dead_row(struct table *table, const struct dead *dead)
     table_whole(table, command_time(dead->at).s);
 }
 
-static bool on_listed(void *arg, const struct dead *dead)
+static bool on_each(void *arg, const struct dead *dead)
 {
     struct list *list = arg;
-    if (list->max > 0 && list->count >= list->max) {
-        list->left_out++;
-        return true;
-    }
+    dead_json(dead, NULL, &list->out);
+    return list->out.len < 65536 || command_print(list->cmd, &list->out);
+}
+
+static bool on_page(void *arg, const struct dead *dead, const char *position)
+{
+    struct list *list = arg;
     list->count++;
+    snprintf(list->last.s, sizeof(list->last.s), "%s", position);
     if (list->table != NULL) {
         dead_row(list->table, dead);
         return true;
     }
-    dead_json(dead, &list->out);
+    dead_json(dead, position, &list->out);
     return list->out.len < 65536 || command_print(list->cmd, &list->out);
+}
+
+static baton_code read_page(struct command *cmd, struct list *list, bool *ret_more,
+                            struct baton_error *err)
+{
+    struct session session = {0};
+    struct dlq_filter filter;
+    struct reading reading = reading_begin(cmd);
+    const struct tail_spec page = {
+        .max = command_given(cmd, "limit") ? (size_t)command_int(cmd, "limit") : LIMIT_LIST,
+        .before = command_text(cmd, "before"),
+        .progress = reading_shows,
+        .progress_arg = &reading,
+    };
+    baton_code rc = dlq_filter_of(cmd, &filter, err);
+    if (rc == BATON_OK && (rc = session_open(cmd, &session, err)) == BATON_OK) {
+        rc = dead_page(&session, &filter.dead, &page, on_page, list, ret_more, err);
+    }
+    reading_end(&reading);
+    session_done(&session);
+    return rc;
 }
 
 static int run_list(struct command *cmd)
@@ -70,26 +99,27 @@ static int run_list(struct command *cmd)
     struct baton_error err = {BATON_OK, ""};
     struct list list = {.cmd = cmd, .out = BUF_INIT};
     int status = 0;
+    bool more = false;
     baton_code rc = BATON_OK;
-    list.max = command_given(cmd, "limit") ? (size_t)command_int(cmd, "limit")
-               : cmd->json                 ? 0
-                                           : LIMIT_LIST;
     if (!cmd->json && (list.table = table_new(titles, COUNT_OF(titles))) == NULL) {
         rc = baton_fail(&err, BATON_E_no_memory, "no memory for a table");
     }
     if (rc == BATON_OK) {
-        rc = dlq_read(cmd, on_listed, &list, &err);
+        rc = cmd->json && !command_given(cmd, "limit") && !command_given(cmd, "before")
+                 ? dlq_read(cmd, on_each, &list, &err)
+                 : read_page(cmd, &list, &more, &err);
     }
     if (rc != BATON_OK) {
         status = command_fail(cmd, rc, &err);
     } else if (cmd->json) {
         command_print(cmd, &list.out);
     } else if (list.count == 0) {
-        command_note(cmd, "no dead letters");
+        command_note(cmd,
+                     command_given(cmd, "before") ? "no older dead letters" : "no dead letters");
     } else {
         command_table(cmd, list.table);
-        if (list.left_out > 0) {
-            command_note(cmd, "and %zu more; --limit shows them", list.left_out);
+        if (more) {
+            command_note(cmd, "older ones: --before %s", list.last.s);
         }
     }
     table_free(list.table);
@@ -101,15 +131,20 @@ static int run_list(struct command *cmd)
 static const struct command_option list_options[] = {
     DLQ_FILTER_OPTIONS,
     {.name = "limit", .letter = 'n', .argument = "N", .kind = OPTION_int, .min = 1, .max = DLQ_LIST_MAX,
-     .help = "At most N. Without it 50 for people, and with --json every one."},
+     .help = "The newest N, newest first. Without it 50 for people, and with --json every one, as it is read."},
+    {.name = "before", .argument = "POSITION", .kind = OPTION_text,
+     .help = "The next page: only what is older. A page says its position at its end, and with --json in each line."},
 };
 /* clang-format on */
 
 const struct baton_command cmd_dlq_list = {
     .name = "list",
     .summary = "list parked turns and rejected records",
-    .usage = DLQ_FILTER_USAGE " [--limit N] [--json]",
+    .usage = DLQ_FILTER_USAGE " [--limit N] [--before POSITION] [--json]",
     .description =
+        "The newest first, read from the ends of the logs, so that a page costs the same however "
+        "many there are; a filter that "
+        "lets little through reads on. "
         "A parked turn is open and waits for an operator; its id is the turn's. A rejected record "
         "never became a turn, because it was not proven, not permitted or not addressed to the "
         "service; its id is service:partition:offset, and what it says of itself is not to be "
@@ -117,7 +152,8 @@ const struct baton_command cmd_dlq_list = {
         "was proven and refused was answered, and is no dead letter.",
     .options = list_options,
     .n_options = COUNT_OF(list_options),
-    .examples = "baton dlq list\n# what was refused by a provider\nbaton dlq list --class auth\n",
+    .examples = "baton dlq list\n# what was refused by a provider\nbaton dlq list --where "
+                "class=auth,newer=1d\n",
     .run = run_list,
 };
 

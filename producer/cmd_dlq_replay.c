@@ -83,13 +83,13 @@ static bool on_chosen(void *arg, const struct dead *dead)
 static baton_code choose(struct command *cmd, struct session *session, struct chosen *chosen,
                          struct baton_error *err)
 {
-    struct dead_filter filter = {0};
+    struct dlq_filter filter;
     chosen->max = (size_t)command_int(cmd, "limit");
     baton_code rc = dlq_filter_of(cmd, &filter, err);
     if (rc == BATON_OK && (chosen->list = calloc(chosen->max, sizeof(*chosen->list))) == NULL) {
         rc = baton_fail(err, BATON_E_no_memory, "no memory for a list");
     }
-    return rc == BATON_OK ? dead_each(session, &filter, on_chosen, chosen, err) : rc;
+    return rc == BATON_OK ? dead_each(session, &filter.dead, on_chosen, chosen, err) : rc;
 }
 
 static void tell_rest(struct command *cmd, const struct chosen *chosen, const struct pace *pace)

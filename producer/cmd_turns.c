@@ -10,9 +10,9 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "producer/life.h"
+#include "producer/pace.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LIST_MAX 10000 /* rows held at a time: with 400 bytes each below 4 MB */
@@ -94,7 +94,8 @@ static void some(struct jsonw *w, const char *key, const char *text)
     jsonw_key_text(w, key, text != NULL && text[0] != '\0' ? text : NULL);
 }
 
-static void row_json(const struct row *row, struct buf *out)
+/* position: NULL where every one is asked for, in the order of the log. */
+static void row_json(const struct row *row, const char *position, struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
     jsonw_begin_object(&w);
@@ -111,79 +112,32 @@ static void row_json(const struct row *row, struct buf *out)
     some(&w, "to", row->to.s);
     jsonw_key_text(&w, "created_at", wall_text(row->created_at).s);
     jsonw_key_text(&w, "updated_at", wall_text(row->updated_at).s);
+    if (position != NULL) {
+        jsonw_key_text(&w, "position", position);
+    }
     jsonw_end(&w);
     buf_add_char(out, '\n');
 }
 
-/* The newest rows, as a heap with the oldest on top; or every row at once, as it is read. */
 struct list {
     struct command *cmd;
-    struct row *rows;
-    size_t count;
-    size_t max; /* 0: every row is printed as it is read */
-    int64_t seen;
     struct buf out;
 };
-
-static bool newer(const struct row *a, const struct row *b)
-{
-    return a->created_at.v != b->created_at.v ? a->created_at.v > b->created_at.v
-                                              : strcmp(a->id.s, b->id.s) < 0;
-}
-
-static void swap_rows(struct row *a, struct row *b)
-{
-    struct row kept = *a;
-    *a = *b;
-    *b = kept;
-}
-
-static void sift_up(struct row *rows, size_t at)
-{
-    while (at > 0 && newer(&rows[(at - 1) / 2], &rows[at])) {
-        swap_rows(&rows[(at - 1) / 2], &rows[at]);
-        at = (at - 1) / 2;
-    }
-}
-
-static void sift_down(struct row *rows, size_t count)
-{
-    size_t at = 0;
-    for (;;) {
-        size_t oldest = at;
-        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < count; child++) {
-            oldest = newer(&rows[oldest], &rows[child]) ? child : oldest;
-        }
-        if (oldest == at) {
-            return;
-        }
-        swap_rows(&rows[at], &rows[oldest]);
-        at = oldest;
-    }
-}
 
 static bool on_turn(void *arg, const struct turn_place *place, const struct turn_record *record)
 {
     struct list *list = arg;
-    struct row row = row_of(place, record);
-    list->seen++;
-    if (list->max == 0) {
-        row_json(&row, &list->out);
-        return list->out.len < 65536 || command_print(list->cmd, &list->out);
-    }
-    if (list->count < list->max) {
-        list->rows[list->count] = row;
-        sift_up(list->rows, list->count++);
-    } else if (newer(&row, &list->rows[0])) {
-        list->rows[0] = row;
-        sift_down(list->rows, list->count);
-    }
-    return true;
+    const struct row row = row_of(place, record);
+    row_json(&row, NULL, &list->out);
+    return list->out.len < 65536 || command_print(list->cmd, &list->out);
 }
 
-static int by_age(const void *a, const void *b)
+static bool turn_row(void *arg, const struct turn_place *place, const struct turn_record *record,
+                     void *ret_row)
 {
-    return newer(a, b) ? -1 : newer(b, a) ? 1 : 0;
+    (void)arg;
+    *(struct row *)ret_row = row_of(place, record);
+    return true;
 }
 
 static void add_row(struct table *table, const struct row *row)
@@ -201,35 +155,61 @@ static void add_row(struct table *table, const struct row *row)
     table_whole(table, command_time(row->updated_at).s);
 }
 
-static baton_code print_rows(struct list *list, struct baton_error *err)
+static baton_code print_page(struct list *list, const struct tail *tail, struct baton_error *err)
 {
     static const char *const titles[] = {"TURN", "STATE", "ROLE", "SERVICE",
                                          "TASK", "NO",    "END",  "CHANGED UTC"};
-    struct table *table = NULL;
-    qsort(list->rows, list->count, sizeof(*list->rows), by_age);
-    if (list->cmd->json) {
-        for (size_t i = 0; i < list->count; i++) {
-            row_json(&list->rows[i], &list->out);
-        }
-        return BATON_OK;
-    }
-    if ((table = table_new(titles, COUNT_OF(titles))) == NULL) {
+    struct table *table = list->cmd->json ? NULL : table_new(titles, COUNT_OF(titles));
+    struct tail_place place = {.service = ""};
+    if (table == NULL && !list->cmd->json) {
         return baton_fail(err, BATON_E_no_memory, "no memory for a table");
     }
-    for (size_t i = 0; i < list->count; i++) {
-        add_row(table, &list->rows[i]);
+    for (size_t i = 0; i < tail_count(tail); i++) {
+        const struct row *row = tail_row(tail, i, &place);
+        if (table != NULL) {
+            add_row(table, row);
+        } else {
+            row_json(row, tail_position(&place).s, &list->out);
+        }
     }
-    if (list->count > 0) {
+    if (table != NULL && tail_count(tail) > 0) {
         command_table(list->cmd, table);
     }
     table_free(table);
-    if (list->count == 0) {
+    if (tail_count(tail) == 0) {
         command_note(list->cmd, "no turns; `baton services` shows what no worker has taken in yet");
-    } else if (list->seen > (int64_t)list->count) {
-        command_note(list->cmd, "and %lld more; --limit shows them",
-                     (long long)list->seen - (long long)list->count);
+    } else if (tail_more(tail)) {
+        command_note(list->cmd, "older ones: --before %s", tail_position(&place).s);
     }
     return BATON_OK;
+}
+
+static baton_code list_page(struct command *cmd, struct session *session,
+                            const struct turn_filter *filter, struct list *list,
+                            size_t *ret_unreadable, struct baton_error *err)
+{
+    struct turn_tail turns = {.filter = filter, .fn = turn_row};
+    struct reading reading = reading_begin(cmd);
+    struct tail *tail = NULL;
+    const struct tail_spec page = {
+        .log = session->log,
+        .row_size = sizeof(struct row),
+        .max = command_given(cmd, "limit") ? (size_t)command_int(cmd, "limit") : LIMIT_LIST,
+        .before = command_text(cmd, "before"),
+        .progress = reading_shows,
+        .progress_arg = &reading,
+    };
+    baton_code rc = tail_new(&page, &tail, err);
+    if (rc == BATON_OK && (rc = turn_log_tail(tail, session->config, &turns, err)) == BATON_OK) {
+        rc = tail_read(tail, err);
+    }
+    reading_end(&reading);
+    if (rc == BATON_OK) {
+        rc = print_page(list, tail, err);
+    }
+    *ret_unreadable = turns.unreadable;
+    tail_free(tail);
+    return rc;
 }
 
 /* Words of --state and --role. False: one is none, told. */
@@ -271,19 +251,11 @@ static baton_code list_turns(struct command *cmd, struct session *session,
                              const struct turn_filter *filter, struct list *list,
                              struct baton_error *err)
 {
+    const bool page = !cmd->json || command_given(cmd, "limit") || command_given(cmd, "before");
     size_t unreadable = 0;
-    if (!cmd->json || command_given(cmd, "limit")) {
-        list->max = command_given(cmd, "limit") ? (size_t)command_int(cmd, "limit") : LIMIT_LIST;
-        list->rows = calloc(list->max, sizeof(*list->rows));
-        if (list->rows == NULL) {
-            return baton_fail(err, BATON_E_no_memory, "no memory for a list");
-        }
-    }
-    baton_code rc =
-        turn_log_each(session->log, session->config, filter, on_turn, list, &unreadable, err);
-    if (rc == BATON_OK && list->max > 0) {
-        rc = print_rows(list, err);
-    }
+    baton_code rc = page ? list_page(cmd, session, filter, list, &unreadable, err)
+                         : turn_log_each(session->log, session->config, filter, on_turn, list,
+                                         &unreadable, err);
     if (rc == BATON_OK) {
         command_print(cmd, &list->out);
     }
@@ -310,7 +282,6 @@ static int run_list(struct command *cmd)
     if (rc != BATON_OK) {
         status = command_fail(cmd, rc, &err);
     }
-    free(list.rows);
     buf_done(&list.out);
     session_done(&session);
     return status;
@@ -327,17 +298,23 @@ static const struct command_option list_options[] = {
     {.name = "task", .letter = 't', .argument = "ID", .kind = OPTION_text,
      .help = "Only turns of this task."},
     {.name = "limit", .letter = 'n', .argument = "N", .kind = OPTION_int, .min = 1, .max = LIST_MAX,
-     .help = "The newest N, newest first. Without it the newest 50 for people, and with --json every "
-             "one, as it is read."},
+     .help = "The newest N, changed last first. Without it 50 for people, and with --json every one, as it "
+             "is read."},
+    {.name = "before", .argument = "POSITION", .kind = OPTION_text,
+     .help = "The next page: only what is older. A page says its position at its end, and with --json in "
+             "each line."},
 };
 /* clang-format on */
 
 static const struct baton_command cmd_list = {
     .name = "list",
-    .summary = "list turns, newest first",
-    .usage = "[--state STATE]... [--service S] [--role R]... [--task ID] [--limit N] [--json]",
+    .summary = "list turns, those that changed last first",
+    .usage = "[--state STATE]... [--service S] [--role R]... [--task ID] [--limit N]\n"
+             "    [--before POSITION] [--json]",
     .description =
-        "Reads the turn logs, so it needs no worker. A turn that was passed on is listed "
+        "Reads the turn logs from their ends, so it needs no worker, and a page costs the same "
+        "however many turns there are; a filter that lets little through reads on. A turn that was "
+        "passed on is listed "
         "at each service that had it. Handoffs that no worker has taken in yet are not in "
         "a turn log: `baton services` counts them.",
     .options = list_options,

@@ -51,11 +51,13 @@ static bool give(struct each *each, const struct dead *dead)
     return !each->stopped;
 }
 
-static bool on_turn(void *arg, const struct turn_place *place, const struct turn_record *record)
+/* *ret_dead borrows what the record has. */
+static void dead_of_turn(const struct turn_place *place, const struct turn_record *record,
+                         struct dead *ret_dead)
 {
     const struct attempt *last =
         record->n_attempts > 0 ? &record->attempts[record->n_attempts - 1] : NULL;
-    struct dead dead = {
+    *ret_dead = (struct dead){
         .parked = true,
         .code = record->code,
         .has_class = last != NULL && last->has_class,
@@ -67,22 +69,21 @@ static bool on_turn(void *arg, const struct turn_place *place, const struct turn
         .value = record->handoff,
         .value_len = record->handoff_len,
     };
-    snprintf(dead.run_id, sizeof(dead.run_id), "%s", record->run_id.s);
-    snprintf(dead.origin, sizeof(dead.origin), "%s", record->origin.s);
-    snprintf(dead.id, sizeof(dead.id), "%s", record->id.s);
-    snprintf(dead.turn_id, sizeof(dead.turn_id), "%s", record->id.s);
-    snprintf(dead.service, sizeof(dead.service), "%s", place->service);
-    snprintf(dead.role, sizeof(dead.role), "%s", role_word(record->role));
-    snprintf(dead.task_id, sizeof(dead.task_id), "%s", record->task_id.s);
+    snprintf(ret_dead->run_id, sizeof(ret_dead->run_id), "%s", record->run_id.s);
+    snprintf(ret_dead->origin, sizeof(ret_dead->origin), "%s", record->origin.s);
+    snprintf(ret_dead->id, sizeof(ret_dead->id), "%s", record->id.s);
+    snprintf(ret_dead->turn_id, sizeof(ret_dead->turn_id), "%s", record->id.s);
+    snprintf(ret_dead->service, sizeof(ret_dead->service), "%s", place->service);
+    snprintf(ret_dead->role, sizeof(ret_dead->role), "%s", role_word(record->role));
+    snprintf(ret_dead->task_id, sizeof(ret_dead->task_id), "%s", record->task_id.s);
     if (last != NULL && last->note != NULL) {
-        snprintf(dead.message, sizeof(dead.message), "%.255s", last->note);
+        snprintf(ret_dead->message, sizeof(ret_dead->message), "%.255s", last->note);
     }
-    return give(arg, &dead);
 }
 
-static bool on_letter(void *arg, const struct letter *letter)
+static void dead_of_letter(const struct letter *letter, struct dead *ret_dead)
 {
-    struct dead dead = {
+    *ret_dead = (struct dead){
         .code = letter->code,
         .at = letter->at,
         .value = letter->record->value,
@@ -90,14 +91,44 @@ static bool on_letter(void *arg, const struct letter *letter)
         .headers = letter->record->headers,
         .n_headers = letter->record->n_headers,
     };
-    snprintf(dead.id, sizeof(dead.id), "%s", letter->id.s);
-    snprintf(dead.turn_id, sizeof(dead.turn_id), "%s", letter->turn_id);
-    snprintf(dead.service, sizeof(dead.service), "%s", letter->service);
-    snprintf(dead.role, sizeof(dead.role), "%s", letter->role);
-    snprintf(dead.task_id, sizeof(dead.task_id), "%s", letter->task_id);
-    snprintf(dead.run_id, sizeof(dead.run_id), "%s", letter->run_id);
-    snprintf(dead.kind, sizeof(dead.kind), "%s", letter->kind);
-    snprintf(dead.message, sizeof(dead.message), "%s", letter->message);
+    snprintf(ret_dead->id, sizeof(ret_dead->id), "%s", letter->id.s);
+    snprintf(ret_dead->turn_id, sizeof(ret_dead->turn_id), "%s", letter->turn_id);
+    snprintf(ret_dead->service, sizeof(ret_dead->service), "%s", letter->service);
+    snprintf(ret_dead->role, sizeof(ret_dead->role), "%s", letter->role);
+    snprintf(ret_dead->task_id, sizeof(ret_dead->task_id), "%s", letter->task_id);
+    snprintf(ret_dead->run_id, sizeof(ret_dead->run_id), "%s", letter->run_id);
+    snprintf(ret_dead->kind, sizeof(ret_dead->kind), "%s", letter->kind);
+    snprintf(ret_dead->message, sizeof(ret_dead->message), "%s", letter->message);
+}
+
+static struct turn_filter turns_of(const struct dead_filter *filter)
+{
+    return (struct turn_filter){
+        .service = filter->service,
+        .states = 1u << (unsigned)TURN_parked,
+        .roles = filter->by_role ? ROLE_BIT(filter->role) : 0,
+    };
+}
+
+/* Are only rejected requests of runs asked for? They are at no service. */
+static bool of_runs(const struct dead_filter *filter)
+{
+    return filter->service != NULL && strcmp(filter->service, LETTERS_OF_RUNS) == 0;
+}
+
+/* ---- all of them ---- */
+
+static bool on_turn(void *arg, const struct turn_place *place, const struct turn_record *record)
+{
+    struct dead dead;
+    dead_of_turn(place, record, &dead);
+    return give(arg, &dead);
+}
+
+static bool on_letter(void *arg, const struct letter *letter)
+{
+    struct dead dead;
+    dead_of_letter(letter, &dead);
     return give(arg, &dead);
 }
 
@@ -105,17 +136,76 @@ baton_code dead_each(struct session *session, const struct dead_filter *filter, 
                      void *arg, struct baton_error *err)
 {
     struct each each = {.filter = filter, .fn = fn, .arg = arg};
-    const struct turn_filter parked = {
-        .service = filter->service,
-        .states = 1u << (unsigned)TURN_parked,
-        .roles = filter->by_role ? ROLE_BIT(filter->role) : 0,
-    };
-    const bool runs = filter->service != NULL && strcmp(filter->service, LETTERS_OF_RUNS) == 0;
-    baton_code rc =
-        runs ? BATON_OK
-             : turn_log_each(session->log, session->config, &parked, on_turn, &each, NULL, err);
+    const struct turn_filter parked = turns_of(filter);
+    baton_code rc = of_runs(filter) ? BATON_OK
+                                    : turn_log_each(session->log, session->config, &parked, on_turn,
+                                                    &each, NULL, err);
     if (rc == BATON_OK && !each.stopped) {
         rc = letters_each(session->log, session->config, filter->service, on_letter, &each, err);
     }
+    return rc;
+}
+
+/* ---- a page, newest first ---- */
+
+/* The row owns no bytes: value and headers are gone once the record is. */
+static bool row_taken(const struct dead_filter *filter, struct dead *dead, void *ret_row)
+{
+    if (!passes(filter, dead)) {
+        return false;
+    }
+    dead->value = NULL;
+    dead->headers = NULL;
+    dead->n_headers = 0;
+    memcpy(ret_row, dead, sizeof(*dead));
+    return true;
+}
+
+static bool turn_row(void *arg, const struct turn_place *place, const struct turn_record *record,
+                     void *ret_row)
+{
+    struct dead dead;
+    dead_of_turn(place, record, &dead);
+    return row_taken(arg, &dead, ret_row);
+}
+
+static bool letter_row(void *arg, const struct letter *letter, void *ret_row)
+{
+    struct dead dead;
+    dead_of_letter(letter, &dead);
+    return row_taken(arg, &dead, ret_row);
+}
+
+baton_code dead_page(struct session *session, const struct dead_filter *filter,
+                     const struct tail_spec *spec, dead_page_fn *fn, void *arg, bool *ret_more,
+                     struct baton_error *err)
+{
+    struct dead_filter asked = *filter;
+    const struct turn_filter parked = turns_of(filter);
+    struct turn_tail turns = {.filter = &parked, .fn = turn_row, .arg = &asked};
+    struct letter_tail letters = {.fn = letter_row, .arg = &asked};
+    struct tail_spec sized = *spec;
+    struct tail *tail = NULL;
+    sized.log = session->log;
+    sized.row_size = sizeof(struct dead);
+    baton_code rc = tail_new(&sized, &tail, err);
+    if (rc == BATON_OK && !of_runs(filter)) {
+        rc = turn_log_tail(tail, session->config, &turns, err);
+    }
+    /* A rejected record has neither class nor origin that could be believed. */
+    if (rc == BATON_OK && !filter->by_class && filter->origin == NULL) {
+        rc = letters_tail(tail, session->config, filter->service, &letters, err);
+    }
+    if (rc == BATON_OK && (rc = tail_read(tail, err)) == BATON_OK) {
+        bool go_on = true;
+        *ret_more = tail_more(tail);
+        for (size_t i = 0; go_on && i < tail_count(tail); i++) {
+            struct tail_place place;
+            const struct dead *dead = tail_row(tail, i, &place);
+            const struct tail_position position = tail_position(&place);
+            go_on = fn(arg, dead, position.s);
+        }
+    }
+    tail_free(tail);
     return rc;
 }

@@ -11,6 +11,7 @@
 #include "common/base/role.h"
 #include "producer/session.h"
 #include "topics/letters.h"
+#include "topics/tail.h"
 
 #include <stdbool.h>
 
@@ -60,5 +61,15 @@ typedef bool dead_fn(void *arg, const struct dead *dead);
 /* Parked turns first, then rejected records, each in the order of the log. unknown_service. */
 baton_code dead_each(struct session *session, const struct dead_filter *filter, dead_fn *fn,
                      void *arg, struct baton_error *err);
+
+/* Gets each of a page; without value and headers. position: where it stands, for `before` of the next one. */
+typedef bool dead_page_fn(void *arg, const struct dead *dead, const char *position);
+/*
+ * The newest `max` of both kinds together, read from the ends of the logs. Of *spec only max, before and
+ * progress count. *ret_more: there may be older ones. unknown_service; invalid_request: no position.
+ */
+baton_code dead_page(struct session *session, const struct dead_filter *filter,
+                     const struct tail_spec *spec, dead_page_fn *fn, void *arg, bool *ret_more,
+                     struct baton_error *err);
 
 #endif

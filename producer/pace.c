@@ -1,4 +1,5 @@
-/* A bound on the speed of much work, and its progress. Called by cmd_dlq_replay.c. */
+/* A bound on the speed of much work, and its progress. Called by cmd_dlq_replay.c, and by
+ * cmd_dlq_list.c and cmd_turns.c for long readings. */
 #include "producer/pace.h"
 
 #include "common/base/quantity.h"
@@ -90,4 +91,35 @@ void pace_end(struct pace *pace)
         fflush(stderr);
     }
     take_signals(SIG_DFL, 0);
+}
+
+/* ---- reading ---- */
+
+struct reading reading_begin(struct command *cmd)
+{
+    return (struct reading){.cmd = cmd, .began = mono_now(), .shown = mono_now()};
+}
+
+void reading_shows(void *arg, int64_t passed, int64_t all)
+{
+    struct reading *reading = arg;
+    const struct mono_ms now = mono_now();
+    if (reading->cmd->quiet || reading->cmd->json || now.v - reading->began.v < SHORT_MS ||
+        now.v - reading->shown.v < BAR_EVERY_MS || isatty(STDERR_FILENO) != 1) {
+        return;
+    }
+    reading->shown = now;
+    fprintf(stderr, "\rread back %lld of %lld records; Ctrl-C stops \033[K", (long long)passed,
+            (long long)all);
+    fflush(stderr);
+    reading->line = true;
+}
+
+void reading_end(struct reading *reading)
+{
+    if (reading->line) {
+        fprintf(stderr, "\r\033[K");
+        fflush(stderr);
+    }
+    reading->line = false;
 }

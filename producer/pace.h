@@ -2,7 +2,7 @@
  * Much work of one command: not faster than asked, shown while it lasts, and stopped between two pieces by
  * Ctrl-C. On a terminal a bar with the time left, else a line now and then; nothing while it is short.
  *
- * In: cmd_dlq_replay.c. Main thread; one at a time.
+ * In: cmd_dlq_replay.c; reading: cmd_dlq_list.c, cmd_turns.c. Main thread; one at a time.
  */
 #ifndef BATON_PRODUCER_PACE_H
 #define BATON_PRODUCER_PACE_H
@@ -30,5 +30,17 @@ struct pace pace_begin(struct command *cmd, const char *verb, size_t total, int6
 bool pace_next(struct pace *pace);
 /* The bar is gone, signals are as before. */
 void pace_end(struct pace *pace);
+
+/* How far a long reading is, on a terminal only; nothing with --json or --quiet, or while it is short. */
+struct reading {
+    struct command *cmd;
+    struct mono_ms began;
+    struct mono_ms shown;
+    bool line; /* one stands on the terminal */
+};
+struct reading reading_begin(struct command *cmd);
+/* Has the form of tail_spec's progress; arg: a struct reading. */
+void reading_shows(void *arg, int64_t passed, int64_t all);
+void reading_end(struct reading *reading);
 
 #endif

@@ -192,6 +192,32 @@ baton_code letters_each(struct log *log, const struct config *config, const char
     return rc == BATON_OK ? scan_hidden_end(&hidden, hidden.seen > 0, err) : rc;
 }
 
+static bool tail_record(void *arg, const struct tail_place *place, const struct log_record *record,
+                        void *ret_row)
+{
+    const struct letter_tail *letters = arg;
+    struct letter letter;
+    if (!rejected(record)) {
+        return false;
+    }
+    letter_read(place->service, record, &letter);
+    return letters->fn(letters->arg, &letter, ret_row);
+}
+
+baton_code letters_tail(struct tail *tail, const struct config *config, const char *service,
+                        struct letter_tail *letters, struct baton_error *err)
+{
+    baton_code rc = BATON_OK;
+    for (size_t s = 0; rc == BATON_OK && s <= config->n_services; s++) {
+        const char *name = s < config->n_services ? config->services[s].name.s : LETTERS_OF_RUNS;
+        if (service == NULL || strcmp(service, name) == 0) {
+            rc = tail_add(tail, TAIL_letters, name, topic_of(config, name).s, false, tail_record,
+                          letters, err);
+        }
+    }
+    return rc;
+}
+
 /* ---- one ---- */
 
 static bool id_split(const char *text, char *ret_service, int32_t *ret_partition,

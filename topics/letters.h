@@ -10,6 +10,7 @@
 #include "baton/code.h"
 #include "common/base/config.h"
 #include "common/log/log.h"
+#include "topics/tail.h"
 
 #include <stdbool.h>
 
@@ -46,6 +47,15 @@ typedef bool letter_fn(void *arg, const struct letter *letter);
 /* Every rejected record of the services and of runs (service NULL: all), in the order of the log. */
 baton_code letters_each(struct log *log, const struct config *config, const char *service,
                         letter_fn *fn, void *arg, struct baton_error *err);
+/* Gets each letter of a page; true: it belongs there, and *ret_row (of tail_spec's row_size) is filled. */
+typedef bool letter_row_fn(void *arg, const struct letter *letter, void *ret_row);
+struct letter_tail {
+    letter_row_fn *fn;
+    void *arg;
+};
+/* Adds their topics (service NULL: all) to a tail that is not read yet; *letters lives as long. */
+baton_code letters_tail(struct tail *tail, const struct config *config, const char *service,
+                        struct letter_tail *letters, struct baton_error *err);
 /*
  * One by its id: fn gets it. invalid_request: no such form; handoff_not_found: nothing is there, or
  * the letter is that of a turn that was parked.

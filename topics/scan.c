@@ -34,9 +34,9 @@ baton_code scan_partitions_or_none(struct log *log, const char *topic, bool none
     return rc == BATON_OK ? BATON_OK : baton_fail(err, rc, "%s", why.text);
 }
 
-static baton_code scan_to(struct log *log, const char *topic, int32_t partition, int64_t from,
-                          int64_t end, scan_fn *fn, void *arg, bool *ret_stopped,
-                          struct baton_error *err)
+baton_code scan_range(struct log *log, const char *topic, int32_t partition, int64_t from,
+                      int64_t end, scan_fn *fn, void *arg, bool *ret_stopped,
+                      struct baton_error *err)
 {
     struct log_reader *reader = NULL;
     struct log_batch batch = {0};
@@ -79,7 +79,8 @@ baton_code scan_partition(struct log *log, const char *topic, int32_t partition,
     if (rc != BATON_OK) {
         return rc;
     }
-    return scan_to(log, topic, partition, from < low ? low : from, high, fn, arg, ret_stopped, err);
+    return scan_range(log, topic, partition, from < low ? low : from, high, fn, arg, ret_stopped,
+                      err);
 }
 
 /* ---- the newest of each key ---- */
@@ -169,13 +170,13 @@ baton_code scan_newest(struct log *log, const char *topic, int32_t partition, sc
     int64_t high = 0;
     baton_code rc = log_watermarks(log, topic, partition, &low, &high, err);
     if (rc == BATON_OK && !log_replaces_keys(log)) {
-        rc = scan_to(log, topic, partition, low, high, note_newest, &scan, NULL, err);
+        rc = scan_range(log, topic, partition, low, high, note_newest, &scan, NULL, err);
         if (rc == BATON_OK && scan.map.no_memory) {
             rc = baton_fail(err, BATON_E_no_memory, "no memory for the keys of topic %s", topic);
         }
     }
     if (rc == BATON_OK) {
-        rc = scan_to(log, topic, partition, low, high, give_newest, &scan, ret_stopped, err);
+        rc = scan_range(log, topic, partition, low, high, give_newest, &scan, ret_stopped, err);
     }
     free(scan.map.hashes);
     free(scan.map.offsets);

@@ -16,6 +16,10 @@ typedef bool scan_fn(void *arg, const struct log_record *record);
 /* Every committed record from `from` on. *ret_stopped (may be NULL): fn stopped it. */
 baton_code scan_partition(struct log *log, const char *topic, int32_t partition, int64_t from,
                           scan_fn *fn, void *arg, bool *ret_stopped, struct baton_error *err);
+/* Every committed record from `from` to before `end`; both lie in what is there. */
+baton_code scan_range(struct log *log, const char *topic, int32_t partition, int64_t from,
+                      int64_t end, scan_fn *fn, void *arg, bool *ret_stopped,
+                      struct baton_error *err);
 /*
  * Of a compacted topic: the newest record of each key, no tombstones. A log that keeps older
  * records of a key for a while is read twice; 24 bytes for each key of the partition are held

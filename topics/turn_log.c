@@ -108,6 +108,43 @@ baton_code turn_log_each(struct log *log, const struct config *config,
     return rc == BATON_OK ? scan_hidden_end(&hidden, hidden.seen > 0, err) : rc;
 }
 
+static bool tail_record(void *arg, const struct tail_place *place, const struct log_record *record,
+                        void *ret_row)
+{
+    struct turn_tail *turns = arg;
+    const struct turn_place at = {place->service, place->partition, place->offset};
+    struct turn_record turn;
+    bool taken = false;
+    if (!is_turn_key(record) || !may_pass(turns->filter, record)) {
+        return false;
+    }
+    turn_record_init(&turn);
+    if (turn_record_parse(record->value, record->value_len, &turn, NULL) != BATON_OK) {
+        turns->unreadable++;
+    } else if (passes(turns->filter, &turn)) {
+        taken = turns->fn(turns->arg, &at, &turn, ret_row);
+    }
+    turn_record_done(&turn);
+    return taken;
+}
+
+baton_code turn_log_tail(struct tail *tail, const struct config *config, struct turn_tail *turns,
+                         struct baton_error *err)
+{
+    const char *wanted = turns->filter->service;
+    baton_code rc =
+        wanted != NULL ? config_service_get(config, wanted, NULL, err) : (baton_code)BATON_OK;
+    for (size_t s = 0; rc == BATON_OK && s < config->n_services; s++) {
+        const char *service = config->services[s].name.s;
+        if (wanted == NULL || strcmp(wanted, service) == 0) {
+            rc = tail_add(tail, TAIL_turns, service,
+                          topic_name(TOPIC_turns, config->prefix.s, service).s, true, tail_record,
+                          turns, err);
+        }
+    }
+    return rc;
+}
+
 /* ---- one of them ---- */
 
 struct find {

@@ -12,6 +12,7 @@
 #include "common/log/log.h"
 #include "common/record/circuit_note.h"
 #include "common/record/turn_record.h"
+#include "topics/tail.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,6 +43,20 @@ typedef bool turn_fn(void *arg, const struct turn_place *place, const struct tur
 baton_code turn_log_each(struct log *log, const struct config *config,
                          const struct turn_filter *filter, turn_fn *fn, void *arg,
                          size_t *ret_unreadable, struct baton_error *err);
+
+/* Gets each turn of a page; true: it belongs there, and *ret_row (of tail_spec's row_size) is filled. */
+typedef bool turn_row_fn(void *arg, const struct turn_place *place,
+                         const struct turn_record *record, void *ret_row);
+struct turn_tail {
+    const struct turn_filter *filter;
+    turn_row_fn *fn;
+    void *arg;
+    size_t unreadable; /* as of turn_log_each, of what was read */
+};
+/* Adds the turn logs that the filter asks for to a tail that is not read yet; *turns lives as long.
+ * Newest means: changed last. unknown_service. */
+baton_code turn_log_tail(struct tail *tail, const struct config *config, struct turn_tail *turns,
+                         struct baton_error *err);
 
 /* One turn over all services that had it. */
 struct turn_life {
