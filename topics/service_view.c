@@ -1,5 +1,5 @@
 /* Reads how a service stands for producer/cmd_services.c, producer/operate.c and
- * deploy/cmd_doctor.c. */
+ * deploy/doctor_services.c. */
 #include "topics/service_view.h"
 
 #include "common/base/clock.h"
@@ -16,9 +16,18 @@
 #define PAUSE_KEY "~pause"
 #define PAUSE_BYTES_MAX 8192
 
-static bool first_at(void *arg, const struct log_record *record)
+struct first {
+    int64_t at; /* -1: there is none */
+    struct turn_id turn;
+};
+
+static bool first_record(void *arg, const struct log_record *record)
 {
-    *(int64_t *)arg = record->at.v;
+    struct first *first = arg;
+    first->at = record->at.v;
+    if (record->key != NULL && hex_valid(record->key, record->key_len, sizeof(first->turn.s) - 1)) {
+        memcpy(first->turn.s, record->key, sizeof(first->turn.s) - 1);
+    }
     return false;
 }
 
@@ -33,7 +42,7 @@ static baton_code read_lag(struct log *log, const struct config *config, const c
         int64_t low = 0;
         int64_t high = 0;
         int64_t next = LOG_OFFSET_NONE;
-        int64_t at = -1;
+        struct first first = {.at = -1};
         if ((rc = log_watermarks(log, topic, p, &low, &high, err)) != BATON_OK ||
             (rc = log_group_offset(log, group.s, topic, p, &next, err)) != BATON_OK) {
             break;
@@ -42,16 +51,17 @@ static baton_code read_lag(struct log *log, const struct config *config, const c
         if (next >= high) {
             continue;
         }
-        rc = scan_partition(log, topic, p, next, first_at, &at, NULL, err);
+        rc = scan_partition(log, topic, p, next, first_record, &first, NULL, err);
         bool hidden = rc == BATON_E_not_permitted; /* an operator reads no handoffs: no age then */
         if (hidden) {
             rc = BATON_OK;
         }
-        if (hidden || at >= 0) { /* else commit markers, or what is not committed yet */
+        if (hidden || first.at >= 0) { /* else commit markers, or what is not committed yet */
             view->lag += high - next;
         }
-        if (at >= 0 && now - at > view->oldest_ms) {
-            view->oldest_ms = now > at ? now - at : 0;
+        if (first.at >= 0 && now - first.at > view->oldest_ms) {
+            view->oldest_ms = now > first.at ? now - first.at : 0;
+            view->waiting = first.turn;
         }
     }
     return rc;
@@ -162,11 +172,48 @@ struct count {
     bool no_memory;
 };
 
+static int by_start(const void *a, const void *b)
+{
+    const struct service_turn *one = a;
+    const struct service_turn *other = b;
+    return one->since.v < other->since.v ? -1 : one->since.v > other->since.v;
+}
+
+static bool add_open(struct service_view *view, const struct turn_record *turn)
+{
+    struct service_turn open = {.id = turn->id,
+                                .role = turn->role,
+                                .task = turn->task_id,
+                                .state = turn->state,
+                                .attempt = turn->attempt,
+                                .worker = turn->lease_worker,
+                                .since = turn->created_at,
+                                .created_at = turn->created_at};
+    if (view->oldest.id.s[0] == '\0' || open.created_at.v < view->oldest.created_at.v) {
+        view->oldest = open;
+    }
+    if (turn->state != TURN_running) {
+        return true;
+    }
+    if (turn->n_attempts > 0 && turn->attempts[turn->n_attempts - 1].started_at.v != 0) {
+        open.since = turn->attempts[turn->n_attempts - 1].started_at;
+    }
+    struct service_turn *more =
+        realloc(view->running, (view->n_running + 1) * sizeof(*view->running));
+    if (more == NULL) {
+        return false;
+    }
+    view->running = more;
+    view->running[view->n_running++] = open;
+    return true;
+}
+
 static bool count_turn(void *arg, const struct log_record *record)
 {
     struct count *count = arg;
     struct service_view *view = count->view;
     struct turn_record turn;
+    view->written.v = record->at.v > view->written.v ? record->at.v : view->written.v;
     if (word_is(PAUSE_KEY, record->key, record->key_len)) {
         view->paused += read_pause(record, &view->pause) ? 1 : 0;
         return true;
@@ -189,11 +236,12 @@ static bool count_turn(void *arg, const struct log_record *record)
     turn_record_init(&turn);
     if (turn_record_parse(record->value, record->value_len, &turn, NULL) == BATON_OK) {
         view->turns[turn.state]++;
+        count->no_memory = turn_state_open(turn.state) && !add_open(view, &turn);
     } else {
         view->unreadable++;
     }
     turn_record_done(&turn);
-    return true;
+    return !count->no_memory;
 }
 
 baton_code service_view_read(struct log *log, const struct config *config,
@@ -224,13 +272,26 @@ baton_code service_view_read(struct log *log, const struct config *config,
         service_view_done(&view);
         return rc;
     }
+    if (view.n_running > 1) {
+        qsort(view.running, view.n_running, sizeof(*view.running), by_start);
+    }
     *ret_view = view;
     return BATON_OK;
+}
+
+int32_t service_view_unowned(const struct service_view *view)
+{
+    int32_t owned = 0;
+    for (size_t i = 0; i < view->n_workers; i++) {
+        owned += (int32_t)view->workers[i].count;
+    }
+    return view->n_workers > 0 && owned < view->partitions ? view->partitions - owned : 0;
 }
 
 void service_view_done(struct service_view *view)
 {
     free(view->workers);
+    free(view->running);
     free(view->circuits);
     free(view->blocked);
     free(view->rests);

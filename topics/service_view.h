@@ -7,6 +7,7 @@
 
 #include "baton/code.h"
 #include "common/base/config.h"
+#include "common/base/role.h"
 #include "common/base/state.h"
 #include "common/log/log.h"
 #include "common/record/blocked_note.h"
@@ -30,6 +31,18 @@ struct service_circuit {
     size_t count;
 };
 
+/* An open turn, by name. */
+struct service_turn {
+    struct turn_id id; /* "": none */
+    enum role role;
+    struct task_id task;
+    enum turn_state state;
+    int attempt;
+    struct plain_id worker; /* running: who executes it, else "" */
+    struct wall_ms since;   /* running: the start of its attempt, else its creation */
+    struct wall_ms created_at;
+};
+
 struct service_view {
     const struct config_service *service; /* borrowed */
     struct log_group_member *workers;     /* freed by service_view_done */
@@ -37,10 +50,15 @@ struct service_view {
     int32_t partitions;
     int64_t lag;                     /* handoffs that nobody has taken in */
     int64_t oldest_ms;               /* age of the oldest of them; -1: none */
-    int64_t turns[TURN_STATE_COUNT]; /* filled with turns only */
+    struct turn_id waiting;          /* the oldest of them, as its key says; "": none, or hidden */
+    int64_t turns[TURN_STATE_COUNT]; /* filled with turns only, as all that follows */
     size_t unreadable;
-    int32_t paused;                   /* partitions whose owner keeps a pause */
-    struct service_pause pause;       /* of one of them */
+    struct service_turn oldest;   /* of those that were taken in and are open */
+    struct service_turn *running; /* oldest attempt first; freed by service_view_done */
+    size_t n_running;
+    struct wall_ms written;     /* when the log dated the newest record that was read; 0: none */
+    int32_t paused;             /* partitions whose owner keeps a pause */
+    struct service_pause pause; /* of one of them */
     struct service_circuit *circuits; /* freed by service_view_done */
     size_t n_circuits;
     struct blocked_note *blocked; /* one of each worker; freed by service_view_done */
@@ -54,6 +72,9 @@ baton_code service_view_read(struct log *log, const struct config *config,
                              const struct config_service *service, bool with_turns,
                              struct service_view *ret_view, struct baton_error *err);
 void service_view_done(struct service_view *view);
+/* Partitions of a service with workers that none of them has: its group is dividing them anew, or
+ * something keeps it from that. 0 where no worker lives. */
+int32_t service_view_unowned(const struct service_view *view);
 /* Does any worker of the service live? (as its group says) */
 baton_code service_has_worker(struct log *log, const char *prefix, const char *service,
                               bool *ret_any, struct baton_error *err);

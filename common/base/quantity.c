@@ -119,3 +119,12 @@ struct quantity_text quantity_duration_text(int64_t ms)
     snprintf(text.s, sizeof(text.s), "%lld%s", (long long)(ms / unit->factor), unit->word);
     return text;
 }
+
+struct quantity_text quantity_age_text(int64_t ms)
+{
+    const struct unit *unit = &durations[1];
+    for (const struct unit *at = unit; at->word != NULL; at++) {
+        unit = ms / at->factor >= 2 ? at : unit;
+    }
+    return quantity_duration_text(ms > 0 ? ms / unit->factor * unit->factor : 0);
+}

@@ -23,5 +23,7 @@ struct quantity_text {
     char s[32];
 };
 struct quantity_text quantity_duration_text(int64_t ms);
+/* An age for people, rounded down to the largest unit of which it has two: "90s", "61m", "3h", "2d". */
+struct quantity_text quantity_age_text(int64_t ms);
 
 #endif

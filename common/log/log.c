@@ -12,6 +12,7 @@
 #include "common/log/kafka/kafka.h"
 #include "common/log/local/local.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 baton_code log_settings_check(const struct config *config, struct buf *findings,
@@ -59,6 +60,17 @@ void log_close(struct log *log)
     if (log != NULL) {
         log->ops->close(log);
     }
+}
+
+bool log_versions(char *text, size_t size)
+{
+    bool old_local = false;
+    bool old_kafka = false;
+    const char *local = local_log_version(&old_local);
+    const char *kafka = kafka_log_version(&old_kafka);
+    snprintf(text, size, "SQLite %s%s, librdkafka %s%s", local, old_local ? " (older)" : "", kafka,
+             old_kafka ? " (older)" : "");
+    return old_local || old_kafka;
 }
 
 const char *log_driver(const struct log *log)
@@ -133,6 +145,18 @@ baton_code log_trim(struct log *log, const char *topic, int32_t partition, int64
                     struct baton_error *err)
 {
     return log->ops->trim(log, topic, partition, before, err);
+}
+
+baton_code log_may_write(struct log *log, const char *const *topics, size_t count,
+                         struct baton_error *ret_errs, struct baton_error *err)
+{
+    if (log->ops->may_write != NULL) {
+        return log->ops->may_write(log, topics, count, ret_errs, err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        ret_errs[i] = (struct baton_error){BATON_OK, ""};
+    }
+    return BATON_OK;
 }
 
 baton_code log_publisher_open(struct log *log, struct log_publisher **ret_publisher,

@@ -94,6 +94,9 @@ baton_code log_open(const struct config *config, struct log **ret_log, struct ba
 void log_close(struct log *log);
 /* Makes an empty log where there is none (local: folder and file); does nothing otherwise. */
 baton_code log_create(const struct config *config, struct baton_error *err);
+/* Fills text with the libraries that run below the drivers, `SQLite 3.40.1, librdkafka 2.0.2`. True: one of
+ * them is older than the one that this program was built with. */
+bool log_versions(char *text, size_t size);
 /* "local" or "kafka". */
 const char *log_driver(const struct log *log);
 /* Does a compacted topic hold one record of a key at any time, or older ones for a while, too? */
@@ -165,6 +168,14 @@ baton_code log_watermarks(struct log *log, const char *topic, int32_t partition,
 /* Deletes what lies below `before` (DeleteRecords). Only on topics with cleanup delete. */
 baton_code log_trim(struct log *log, const char *topic, int32_t partition, int64_t before,
                     struct baton_error *err);
+
+/*
+ * Which of these topics may this principal write? Nothing is written. ret_errs has count: for each ok, or
+ * not_permitted, topic_missing, service_unavailable, timed_out with its text. Returns no_memory, bad_config;
+ * ok also where each was refused.
+ */
+baton_code log_may_write(struct log *log, const char *const *topics, size_t count,
+                         struct baton_error *ret_errs, struct baton_error *err);
 
 /* ---- publishing outside of transactions ---- */
 

@@ -1,6 +1,6 @@
 /*
- * Kills what carries a mark in its environment.
- * In: worker/executor (start of a pool, lost guards). Out: the kernel.
+ * Kills, or finds, what carries a mark in its environment.
+ * In: worker/executor (start of a pool, lost guards), deploy/doctor_services.c. Out: the kernel.
  */
 #include "common/process/sweep.h"
 
@@ -199,4 +199,28 @@ int sweep_kill(const struct sweep_mark *mark)
     }
     buf_done(&sweep.text);
     return killed;
+}
+
+pid_t sweep_program(const struct sweep_mark *mark)
+{
+    struct buf text = BUF_INIT;
+    DIR *proc = opendir("/proc");
+    pid_t found = 0;
+    for (struct dirent *entry; proc != NULL && found == 0 && (entry = readdir(proc)) != NULL;) {
+        char *end;
+        const pid_t pid = (pid_t)strtol(entry->d_name, &end, 10);
+        if (*end != '\0' || pid <= 1 || !read_environment(pid, &text) || !carries(&text, mark)) {
+            continue;
+        }
+        const pid_t guard = parent_of(pid);
+        const bool guarded = read_environment(guard, &text) && carries(&text, mark);
+        const bool above =
+            guarded && read_environment(parent_of(guard), &text) && carries(&text, mark);
+        found = guarded && !above ? pid : 0;
+    }
+    if (proc != NULL) {
+        closedir(proc);
+    }
+    buf_done(&text);
+    return found;
 }

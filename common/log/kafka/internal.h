@@ -12,6 +12,7 @@
  *   topic*.c      describing, creating, mending; the cache of topics (kafka_topic_of)
  *   trim.c        the ends of partitions, and deleting from their front
  *   publisher.c   records outside of transactions
+ *   probe.c       which topics may be written, without writing
  *   reader*.c     reading without a group; the clients that readers share
  *   groups.c      what a group looks like from outside
  *   session.c     how long a session may be
@@ -243,6 +244,8 @@ baton_code kafka_watermarks(struct log *log, const char *topic, int32_t partitio
 baton_code kafka_trim(struct log *log, const char *topic, int32_t partition, int64_t before,
                       struct baton_error *err);
 
+baton_code kafka_may_write(struct log *log, const char *const *topics, size_t count,
+                           struct baton_error *ret_errs, struct baton_error *err);
 baton_code kafka_publisher_open(struct log *log, struct log_publisher **ret_publisher,
                                 struct baton_error *err);
 void kafka_publisher_close(struct log_publisher *publisher);

@@ -9,5 +9,7 @@ baton_code kafka_settings_check(const struct config *config, struct buf *finding
                                 struct baton_error *err);
 baton_code kafka_log_open(const struct config *config, struct log **ret_log,
                           struct baton_error *err);
+/* Of librdkafka as it runs; *ret_old: older than it was when this was built. */
+const char *kafka_log_version(bool *ret_old);
 
 #endif

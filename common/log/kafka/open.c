@@ -324,6 +324,7 @@ const struct log_driver_ops kafka_ops = {
     .topics_list = kafka_topics_list,
     .watermarks = kafka_watermarks,
     .trim = kafka_trim,
+    .may_write = kafka_may_write,
     .publisher_open = kafka_publisher_open,
     .publisher_close = kafka_publisher_close,
     .publish = kafka_publish,
@@ -345,3 +346,10 @@ const struct log_driver_ops kafka_ops = {
     .group_members = kafka_group_members,
     .group_offset = kafka_group_offset,
 };
+
+const char *kafka_log_version(bool *ret_old)
+{
+    *ret_old =
+        rd_kafka_version() >> 8 < RD_KAFKA_VERSION >> 8; /* the last byte: builds of one version */
+    return rd_kafka_version_str();
+}

@@ -7,5 +7,7 @@
 /* path: absolute, of the SQLite file. Codes as log_open and log_create. */
 baton_code local_log_open(const char *path, struct log **ret_log, struct baton_error *err);
 baton_code local_log_create(const char *path, struct baton_error *err);
+/* Of SQLite as it runs; *ret_old: older than it was when this was built. */
+const char *local_log_version(bool *ret_old);
 
 #endif

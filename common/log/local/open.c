@@ -303,3 +303,9 @@ const struct log_driver_ops local_ops = {
     .group_members = local_group_members,
     .group_offset = local_group_offset,
 };
+
+const char *local_log_version(bool *ret_old)
+{
+    *ret_old = sqlite3_libversion_number() < SQLITE_VERSION_NUMBER;
+    return sqlite3_libversion();
+}

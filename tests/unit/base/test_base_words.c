@@ -178,6 +178,11 @@ static void durations(void **state)
         assert_true(duration_is(quantity_duration_text(values[i]).s, values[i]));
     }
     assert_string_equal(quantity_duration_text(1200000).s, "20m");
+    assert_string_equal(quantity_age_text(0).s, "0s");
+    assert_string_equal(quantity_age_text(90999).s, "90s");
+    assert_string_equal(quantity_age_text(120000).s, "2m");
+    assert_string_equal(quantity_age_text(2 * 3600000 + 59000).s, "2h");
+    assert_string_equal(quantity_age_text(-5).s, "0s");
     assert_string_equal(quantity_duration_text(1500).s, "1500ms");
 }
 
