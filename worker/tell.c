@@ -56,6 +56,7 @@ void tell_answer(struct worker *w, const struct turn_record *record, const char 
     if (record != NULL) {
         outcome_of(record, OUTCOME_answer, w->service->name.s, wall_now(), &outcome);
         set_key(telling, record->run_id.s, record->id.s);
+        telling->traceparent = decision_text(record->traceparent);
     } else {
         outcome = (struct outcome){.event = OUTCOME_answer, .at = wall_now()};
         outcome.turn_id = turn_id_of(turn_id);

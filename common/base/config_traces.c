@@ -62,7 +62,8 @@ static bool of_this_host(const struct endpoint *endpoint)
 {
     return (endpoint->host_len == 9 && strncasecmp(endpoint->host, "localhost", 9) == 0) ||
            (endpoint->host_len == 5 && strncmp(endpoint->host, "[::1]", 5) == 0) ||
-           strncmp(endpoint->host, "127.", 4) == 0;
+           (strncmp(endpoint->host, "127.", 4) == 0 &&
+            strspn(endpoint->host, "0123456789.") >= endpoint->host_len);
 }
 
 void config_check_traces(struct config_loading *loading)

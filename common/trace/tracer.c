@@ -67,6 +67,15 @@ static void drop(struct span_list *list)
     span_list_clear(list);
 }
 
+/* The oldest go. */
+static void bound_locked(struct tracer *tracer)
+{
+    while (tracer->queue.count > (size_t)tracer->config->traces.queue) {
+        free(take_first(&tracer->queue));
+        metric_add(METRIC_spans_dropped, 1);
+    }
+}
+
 /* ---- the thread ---- */
 
 /* Stopping, and out of time? */
@@ -100,11 +109,10 @@ static void wait_locked(struct tracer *tracer, int64_t ms)
 static int64_t due_in_locked(struct tracer *tracer)
 {
     const int64_t now = mono_now().v;
-    const bool any = tracer->batch.count > 0 || tracer->queue.count > 0;
     if (tracer->stopping) {
         return 0;
     }
-    if (!any) {
+    if (tracer->queue.count == 0) {
         tracer->gather_until.v = 0;
         return -1;
     }
@@ -132,6 +140,21 @@ static bool gather(struct tracer *tracer)
     }
     pthread_mutex_unlock(&tracer->lock);
     return tracer->batch.count > 0;
+}
+
+/* What could not be sent waits in front of what came meanwhile. */
+static void put_back(struct tracer *tracer)
+{
+    pthread_mutex_lock(&tracer->lock);
+    if (tracer->batch.last != NULL) {
+        tracer->batch.last->next = tracer->queue.first;
+        tracer->queue.first = tracer->batch.first;
+        tracer->queue.last = tracer->queue.last != NULL ? tracer->queue.last : tracer->batch.last;
+        tracer->queue.count += tracer->batch.count;
+        tracer->batch = (struct span_list){NULL, NULL, 0};
+    }
+    bound_locked(tracer);
+    pthread_mutex_unlock(&tracer->lock);
 }
 
 static void tell_away(struct tracer *tracer, const struct collector_answer *answer, bool kept)
@@ -166,6 +189,7 @@ static void heard(struct tracer *tracer, const struct collector_answer *answer)
         tracer->failures++;
         tracer->pause_until.v =
             mono_now().v + backoff_delay_ms(&pauses, tracer->failures, answer->wait_ms);
+        put_back(tracer);
         break;
     case COLLECTOR_stopped:
         break;
@@ -282,10 +306,7 @@ void tracer_send(struct tracer *tracer, struct span_list *take_list)
     while (take_list->count > 0) {
         put_last(&tracer->queue, take_first(take_list));
     }
-    while (tracer->queue.count > (size_t)tracer->config->traces.queue) {
-        free(take_first(&tracer->queue));
-        metric_add(METRIC_spans_dropped, 1);
-    }
+    bound_locked(tracer);
     pthread_cond_signal(&tracer->changed);
     pthread_mutex_unlock(&tracer->lock);
 }
