@@ -45,16 +45,35 @@ def driver_of(item):
     return item.callspec.params.get("driver") if hasattr(item, "callspec") else None
 
 
+def seconds_of(item):
+    marker = item.get_closest_marker("seconds")
+    return int(marker.args[0]) if marker else TEST_SECONDS
+
+
 def marked(item, *names):
     return any(item.get_closest_marker(name) for name in names)
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def left_out_on_kafka(callspec, name, *values):
+    return callspec.params[name] not in values if values else callspec.indices[name] > 0
+
+
+def slow_early(items):
+    """So that a run does not wait for one of them at its end: spread over the first quarter, which is dealt out first."""
+    slow = [item for item in items if seconds_of(item) > TEST_SECONDS]
+    rest = [item for item in items if seconds_of(item) <= TEST_SECONDS]
+    step = max(1, len(items) // 4 // max(1, len(slow)))
+    for number, item in enumerate(slow):
+        rest.insert(number * step, item)
+    return rest
+
+
+@pytest.hookimpl(tryfirst=True, hookwrapper=True)  # before -m chooses
 def pytest_collection_modifyitems(config, items):
     """A test for which no driver is left is left out, not skipped; a table may be shorter on Kafka."""
     for item in items:
         few = item.get_closest_marker("few_on_kafka")
-        if few and item.callspec.params["driver"] == "kafka" and item.callspec.params[few.args[0]] not in few.args[1:]:
+        if few and item.callspec.params["driver"] == "kafka" and left_out_on_kafka(item.callspec, *few.args):
             item.add_marker("long")
     out = [item for item in items if driver_of(item) == "none"]
     if config.getoption("logs") == "rest":
@@ -62,6 +81,8 @@ def pytest_collection_modifyitems(config, items):
     if out:
         config.hook.pytest_deselected(items=out)
         items[:] = [item for item in items if item not in out]
+    yield
+    items[:] = slow_early(items)
 
 
 def pytest_unconfigure():
@@ -71,7 +92,7 @@ def pytest_unconfigure():
 def pytest_configure(config):
     config.addinivalue_line("markers", "drivers(name…): the log drivers that the test is about (default: both)")
     config.addinivalue_line("markers", "core: on Kafka under sanitizers, too")
-    config.addinivalue_line("markers", "few_on_kafka(name, value…): with other values of that parameter it is long on Kafka")
+    config.addinivalue_line("markers", "few_on_kafka(name, value…): with other values of that parameter (none given: but the first) it is long on Kafka")
     config.addinivalue_line("markers", "long: runs with tests/run --all only")
     config.addinivalue_line("markers", "alone: bounds a time, so tests/run runs nothing of the fleet beside it")
     config.addinivalue_line("markers", "agents: needs the real agent programs (tests/run --agents)")
@@ -101,8 +122,7 @@ def hostile_environment(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def bounded(request):
-    marker = request.node.get_closest_marker("seconds")
-    seconds = int((marker.args[0] if marker else TEST_SECONDS) * SLOW)
+    seconds = int(seconds_of(request.node) * SLOW)
 
     def late(*_):
         raise TimeoutError(f"the test is not over after {seconds} s")

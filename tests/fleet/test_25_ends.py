@@ -26,6 +26,7 @@ def test_retry_keeps_the_role(host, role):
         [(1, "failed", "unavailable"), (2, "failed", "overloaded"), (3, "completed", None)]
 
 
+@pytest.mark.few_on_kafka("failure")
 @pytest.mark.parametrize("failure", PARKING)
 def test_r02_no_failure_ends_a_turn(host, failure):
     """R-02, R-03, I23: driven to exhaustion by any class, the turn is parked with its role, never ended."""
@@ -46,6 +47,7 @@ def test_r02_no_failure_ends_a_turn(host, failure):
         assert len(host.calls()) >= (1 if failure in ("auth", "access_denied") else 2)
 
 
+@pytest.mark.few_on_kafka("status")
 @pytest.mark.parametrize("status, failure", [(0, "no_verdict"), (75, "unavailable"), (77, "auth"), (65, "bad_request"),
                                              (1, "crash"), (127, "crash")])
 def test_exit_statuses_without_a_result(host, status, failure):
@@ -64,6 +66,7 @@ def test_a_verdict_needs_exit_0(host):
     assert host.show(turn)["state"] == "parked" and host.show(turn)["verdict"] is None
 
 
+@pytest.mark.few_on_kafka("role")
 @pytest.mark.parametrize("role, verdict", [("reviewer", "done"), ("owner", "approve"), ("arbiter", "approve"),
                                            ("reviewer", "Approve"), ("reviewer", ""), ("owner", "lgtm")])
 def test_a_verdict_must_be_legal_for_the_role(host, role, verdict):
@@ -75,6 +78,7 @@ def test_a_verdict_must_be_legal_for_the_role(host, role, verdict):
     assert shown["state"] == "parked" and {one["class"] for one in shown["attempts"]} <= {"no_verdict", "invalid_output"}
 
 
+@pytest.mark.few_on_kafka("role")
 @pytest.mark.parametrize("role, verdict", [
     ("owner", "done_with_concerns"), ("owner", "blocked"), ("owner", "needs_context"), ("reviewer", "changes"),
     ("reviewer", "blocked"), ("reviewer", "needs_context"), ("reviewer", "escalate"), ("arbiter", "revise"),
@@ -88,6 +92,7 @@ def test_every_verdict_of_a_role_completes(host, role, verdict):
     assert len(host.turns()) == 1
 
 
+@pytest.mark.few_on_kafka("raw")
 @pytest.mark.parametrize("raw", ["", "{", "[]", "approve", '{"verdict":"approve"}{"verdict":"changes"}',
                                  '{"verdict":"approve","verdict":"changes"}', '{"verdict":1}',
                                  '{"verdict":"approve","nonsense":1}', '{"verdict":"approve"} x', "\x00", "\udcff\udcfe",
@@ -174,6 +179,7 @@ def test_i28_a_retry_after_beyond_max_wait_is_not_waited_for(fresh):
     assert host.show(turn)["state"] == "parked" and len(host.calls()) == 1
 
 
+@pytest.mark.few_on_kafka("value")
 @pytest.mark.parametrize("value", [-1, "soon", 9223372036854775807, 1.5])
 def test_i28_a_retry_after_that_is_none_does_no_harm(host, value):
     host.plan(default=[{"raw": json.dumps({"class": "rate_limited", "message": "m", "retry_after_ms": value})}, {}])

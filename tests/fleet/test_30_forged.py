@@ -88,6 +88,7 @@ def test_x1_a_flipped_byte_anywhere(host, watch):
     assert watch.state() == watch.before
 
 
+@pytest.mark.few_on_kafka("what")
 @pytest.mark.parametrize("what, code", [
     ("none", "bad_signature"), ("two", "bad_signature"), ("upper", "bad_signature"), ("short", "bad_signature"),
     ("long", "bad_signature"), ("version", "bad_signature"), ("spaces", "bad_signature"), ("name", "bad_signature"),
@@ -150,6 +151,7 @@ def test_x3_a_revoked_key(host, watch):
     again.refused(record, "unknown_key")
 
 
+@pytest.mark.few_on_kafka("how")
 @pytest.mark.parametrize("how", ["fleet", "control", "pass", "request", "outcome"])
 def test_x4_signed_for_something_else(host, watch, how):
     """X4: another fleet, another class of record."""
@@ -181,6 +183,7 @@ def test_x5_r19_a_turn_re_signed_with_another_role(host, watch, known):
     assert [call["role"] for call in host.calls()] == (["reviewer"] if known else [])
 
 
+@pytest.mark.few_on_kafka("create")
 @pytest.mark.parametrize("create, code", [
     ("{alpha: [owner]}", "not_permitted"), ("{beta: [reviewer]}", "not_permitted"), ("{'*': [owner, arbiter]}", "not_permitted"),
     ("{}", "not_permitted")])
@@ -308,6 +311,7 @@ def test_a_good_pass_is_taken_with_its_attempt_and_role(passing):
     assert shown["role"] == "reviewer"
 
 
+@pytest.mark.few_on_kafka("attempt")
 @pytest.mark.parametrize("attempt", ["65535", "-1", "0", "1", "9223372036854775808", "abc", "2.0", "02", ""])
 def test_x16_e19_an_attempt_that_is_none(passing, attempt):
     """X16, E19: refused as invalid_envelope; never wrapped, never reset."""
@@ -317,6 +321,7 @@ def test_x16_e19_an_attempt_that_is_none(passing, attempt):
     watch.refused(passed(host, members, a_pass(host, members, attempt=attempt)), ("invalid_envelope", "bad_signature"))
 
 
+@pytest.mark.few_on_kafka("field")
 @pytest.mark.parametrize("field", [1, 4, 5, 6, 7, 8])
 def test_x16_a_pass_that_was_altered(passing, field):
     """X16: attempt, counters, class or time changed after the signature."""
@@ -328,6 +333,7 @@ def test_x16_a_pass_that_was_altered(passing, field):
     watch.refused(passed(host, members, " ".join(words)), "bad_signature")
 
 
+@pytest.mark.few_on_kafka("how")
 @pytest.mark.parametrize("how, code", [
     ("another signs", ("bad_signature", "not_permitted")), ("no right for the role", "not_permitted"),
     ("no right for the edge", "not_permitted"), ("no pass at all", "wrong_service"), ("to another", "not_permitted"),
@@ -399,6 +405,7 @@ def test_x18_two_roles_by_a_duplicate_key(host, watch):
     watch.refused(host.handoff(members, value=value), "invalid_envelope")
 
 
+@pytest.mark.few_on_kafka("role")
 @pytest.mark.parametrize("role", ["", "Reviewer", "human", "owner ", "owner\\u0000", None, 1, ["owner"]])
 def test_r23_a_role_that_is_none(host, watch, role):
     if role == "owner\\u0000":
@@ -417,6 +424,7 @@ FIELDS = ["version", "turn_id", "origin", "service", "task_id", "task_rev", "run
           "created_at", "expires_at", "summary", "data", "payload"]
 
 
+@pytest.mark.few_on_kafka("field")
 @pytest.mark.parametrize("field", FIELDS)
 def test_r35_h19_every_field_of_the_identity_is_required(host, watch, field):
     """R-35, R-36, H-19: a record without one of its fields is refused, even properly signed."""
@@ -426,6 +434,7 @@ def test_r35_h19_every_field_of_the_identity_is_required(host, watch, field):
     watch.refused(host.handoff(members, key=key, service="alpha"), ("invalid_envelope", "schema_unsupported"))
 
 
+@pytest.mark.few_on_kafka("change")
 @pytest.mark.parametrize("change, code", [
     ({"version": 2}, "schema_unsupported"), ({"version": "1"}, "invalid_envelope"), ({"extra": 1}, ("invalid_envelope", "unsupported_field")),
     ({"task_rev": -1}, "invalid_envelope"), ({"task_rev": 2147483648}, "invalid_envelope"), ({"epoch": 1.5}, "invalid_envelope"),

@@ -259,9 +259,10 @@ def test_e28_a_cancel_touches_one_turn(host):
 
 def test_e27_cancel_twice_and_of_a_completed_turn(host):
     host.plan(default=[{}], tasks={"t-2": [{"class": "rate_limited", "retry_after_ms": 60000}]})
-    completed, queued = host.published("alpha", "owner", "t-1"), host.published("alpha", "owner", "t-2")
+    completed = host.published("alpha", "owner", "t-1")
     host.worker("alpha")
     host.ends(completed, "completed")
+    queued = host.published("alpha", "owner", "t-2")  # after it: what is rate limited rests for all of the profile's turns
     host.ends(queued, "queued")
     assert host.cancel(completed).status == 6
     assert host.state(completed) == "completed"

@@ -63,6 +63,7 @@ JSON_FAULTS = {
 }
 
 
+@pytest.mark.few_on_kafka("fault")
 @pytest.mark.parametrize("fault", sorted(JSON_FAULTS))
 def test_x33_c14_c18_json_that_is_refused(host, watch, fault):
     """X33, C14, C17, C18, C20: refused whatever the signature says, no crash, the next one runs."""
@@ -77,6 +78,7 @@ def test_x33_c14_c18_json_that_is_refused(host, watch, fault):
     host.ends(record.key.decode(), "completed")
 
 
+@pytest.mark.few_on_kafka("size", 4097)
 @pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 8192, 65536])
 def test_c02_payloads_are_read_by_their_length(host, watch, size):
     """C02: exactly page-sized values, without a NUL behind them."""
@@ -91,6 +93,7 @@ def test_c02_payloads_are_read_by_their_length(host, watch, size):
     assert json.loads(host.calls()[0]["stdin"])["payload"] == members["payload"]
 
 
+@pytest.mark.few_on_kafka("text")
 @pytest.mark.parametrize("text", ["", "\n", "\u2028\u202e", "\\u0000".replace("\\\\", "\\"), "ä" * 1000, "\U0001f600", "\x1b[2J"])
 def test_i08_text_reaches_the_executor_as_it_was(host, watch, text):
     """I08: what the sender wrote is what the executor reads."""
@@ -101,6 +104,7 @@ def test_i08_text_reaches_the_executor_as_it_was(host, watch, text):
     assert json.loads(host.calls()[0]["stdin"])["payload"]["text"] == text
 
 
+@pytest.mark.few_on_kafka("payload")
 @pytest.mark.parametrize("payload, code", [
     ({"media_type": "text/plain", "base64": "!!!"}, "invalid_envelope"),
     ({"media_type": "text/plain", "text": "a", "base64": "YQ=="}, "invalid_envelope"),
@@ -110,6 +114,7 @@ def test_payloads_that_are_none(host, watch, payload, code):
     watch.refused(host.handoff(host.turn(payload=payload)), code)
 
 
+@pytest.mark.few_on_kafka("ref")
 @pytest.mark.parametrize("ref", ["file:///etc/shadow", "/etc/shadow", "../../etc/shadow", "http://127.0.0.1:1/x"])
 def test_a_payload_by_reference_is_never_fetched_from_anywhere(host, ref):
     """Only configured roots; here there are none: the turn is parked or refused, nothing is read, nothing runs."""
@@ -120,6 +125,7 @@ def test_a_payload_by_reference_is_never_fetched_from_anywhere(host, ref):
     assert {letter["code"] for letter in host.letters()} <= {"payload_unavailable", "invalid_envelope"} and host.letters()
 
 
+@pytest.mark.few_on_kafka("count")
 @pytest.mark.parametrize("count", [33, 500])
 def test_too_many_headers(host, watch, count):
     """Counts and sizes are checked before anything is allocated for them."""
@@ -147,6 +153,7 @@ def test_c20_an_empty_payload_is_a_payload(host):
     assert host.show(turn)["state"] == "completed"
 
 
+@pytest.mark.few_on_kafka("kind")
 @pytest.mark.parametrize("kind", ["nonsense", "", None])
 def test_control_records_that_are_none(host, watch, kind):
     turn = host.published()
