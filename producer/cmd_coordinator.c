@@ -32,6 +32,8 @@ static int run(struct command *cmd)
         return command_fail(cmd, rc, &err);
     }
     options.config = config;
+    options.sets = cmd->sets;
+    options.n_sets = cmd->n_sets;
     rc = coordinator_run(&options, &err);
     config_free(config);
     return rc == BATON_OK ? 0 : command_fail(cmd, rc, &err);
@@ -64,7 +66,9 @@ const struct baton_command cmd_coordinator = {
         "publishes the turns that follow, each with the role of its slot. All of a step is one "
         "transaction of the log: whatever dies, the next turn exists once. Several coordinators "
         "share the work and take over from each other. Runs until SIGTERM or SIGINT; SIGHUP reads "
-        "the trust folder again.\n\n"
+        "again trust, its key, and the list of `workflows:`, so that a new one needs no restart; "
+        "what does "
+        "need one is named in the log, and what does not load changes nothing.\n\n"
         "Signs with the key of the principal `coordinator`.",
     .options = options,
     .n_options = COUNT_OF(options),

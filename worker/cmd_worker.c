@@ -42,6 +42,8 @@ static int run(struct command *cmd)
         return command_fail(cmd, rc, &err);
     }
     options.config = config;
+    options.sets = cmd->sets;
+    options.n_sets = cmd->n_sets;
     rc = worker_run(&options, &err);
     config_free(config);
     return rc == BATON_OK ? 0 : command_fail(cmd, rc, &err);
@@ -86,7 +88,13 @@ const struct baton_command cmd_worker = {
         "A stop takes nothing more and lets running attempts end for as long as the service's "
         "`grace`; "
         "others take over meanwhile. A second signal kills what still runs; the turns go on under "
-        "their role when a worker has them again. SIGHUP reads the trust folder again.",
+        "their role when a worker has them again. SIGHUP reads again "
+        "trust, the service's key, and of the configuration budgets, retry, circuit, on_failure "
+        "and the "
+        "service's profiles, environment, deadline, heartbeat, grace and place; an attempt keeps "
+        "what it "
+        "started with. What needs a restart is named in the log; what does not load changes "
+        "nothing.",
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
     .examples = "# run the worker of a service\n"

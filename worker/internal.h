@@ -268,6 +268,8 @@ void rest_adopt(struct worker *w, const struct rest_profile *told);
 void rest_clear(struct worker *w, const char *profile, struct wall_ms at);
 /* Its secrets were read again: another credential is worth another try. */
 void rest_look_again(struct worker *w, size_t profile, bool env_changed);
+/* The service's key is another one: the marks of refused credentials are made with it. */
+void rest_mark_anew(struct worker *w);
 /* Does any wait to be cleared? */
 bool rest_any_refused(const struct worker *w);
 /* Which profiles rest (bits). *ret_rest is set if all of them do. */
@@ -483,9 +485,14 @@ struct arrived {
     bool forget; /* not an end: the fact of this token is not needed any more */
 };
 
+struct reloaded; /* reload.c */
+
 struct worker {
     const struct config *config;
     const struct config_service *service;
+    struct reloaded *
+        reloaded; /* what SIGHUP has brought, in which config and service point; NULL: nothing yet */
+    bool reload_asked;
     const struct worker_options *options;
     struct plain_id id;
     char full[SERVICE_MAX + ID_MAX + 2]; /* <service>/<id> */
@@ -589,6 +596,12 @@ bool worker_reload_trust(struct worker *w, bool unknown);
 void worker_reread_envs(struct worker *w);
 /* When that is to be looked at again. */
 struct mono_ms worker_envs_due(const struct worker *w);
+
+/* ---- reload.c ---- */
+/* Reads configuration, profiles and key again, if that was asked for. When nothing is decided that the log
+ * has not taken, and no claim waits for its start. */
+void worker_reload_due(struct worker *w);
+void reloaded_free(struct reloaded *reloaded);
 
 /* ---- stop.c ---- */
 #define CLOSE_TIMEOUT_MS 5000

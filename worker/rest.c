@@ -6,7 +6,7 @@
  * or one that has nowhere else to go), or its credential is another one. That outlives the worker, by the
  * note of rest_note.c. After other classes it rests for a while, and a restart tries it again.
  *
- * In: worker/round.c (ends), worker/start.c (secrets), worker/operate.c, worker/rest_note.c
+ * In: worker/round.c (ends), worker/start.c and worker/reload.c (secrets), worker/operate.c, worker/rest_note.c
  * Out: worker/begin.c, worker/settle.c
  */
 #include "worker/internal.h"
@@ -211,6 +211,15 @@ void rest_look_again(struct worker *w, size_t profile, bool env_changed)
     if (env_changed || (refused && strcmp(mark_of(w, profile).s, rest->mark.s) != 0)) {
         rest->changed = wall_now();
         rest_over(w, profile, "its credential has changed");
+    }
+}
+
+void rest_mark_anew(struct worker *w)
+{
+    for (size_t i = 0; i < w->service->n_profiles; i++) {
+        if (w->rests[i].until.v == REST_NO_END) {
+            w->rests[i].mark = mark_of(w, i);
+        }
     }
 }
 

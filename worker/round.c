@@ -332,6 +332,7 @@ baton_code round_tick(struct worker *w, struct baton_error *err)
         engine_capacity(w->engine, 0);
         return rc;
     }
+    worker_reload_due(w);
     store_look(w->store);
     settle_ended(w);
     if ((w->reopen && (rc = restore_again(w, err)) != BATON_OK) ||

@@ -7,6 +7,8 @@
  */
 #include "worker/internal.h"
 
+#include "common/base/metrics.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -42,7 +44,13 @@ void stop_read_wake(struct worker *w)
         if (bytes[i] == WAKE_STOP) {
             ask_stop(w);
         } else if (bytes[i] == WAKE_RELOAD) {
-            (void)worker_reload_trust(w, false);
+            if (!worker_reload_trust(w, false)) {
+                metric_add(METRIC_reloads_failed, 1);
+            }
+            w->reload_asked = true; /* the rest between two rounds: reload.c */
+            if (w->engine != NULL) {
+                engine_again(w->engine);
+            }
         }
     }
     if (n == 0 && w->engine != NULL) {

@@ -45,6 +45,7 @@ static void done(struct worker *w)
         executor_env_free(w->envs[i]);
     }
     verify_free(w->signing);
+    reloaded_free(w->reloaded);
     signer_free(w->signer);
     trust_free(w->trust);
     free(w->tellings);

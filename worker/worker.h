@@ -17,6 +17,8 @@
 
 struct worker_options {
     const struct config *config; /* borrowed until worker_run returns */
+    const char *const *sets;     /* `KEY=VALUE` with which it was loaded: SIGHUP loads it again */
+    size_t n_sets;
     const char *service;
     const char *id; /* NULL: <host>-<first free number> */
     bool drain;     /* end when nothing is left to do */

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #define WAKE_STOP 's'   /* a clean stop */
-#define WAKE_RELOAD 'r' /* read the trust folder again */
+#define WAKE_RELOAD 'r' /* read configuration, keys and trust again */
 
 /* The pipe's reading end, not blocking; false: it cannot be made (errno). */
 bool wake_open(int *ret_read);

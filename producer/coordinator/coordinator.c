@@ -2,7 +2,7 @@
  * The coordinator's loop: one event of the engine after the other. What a batch decides becomes what
  * is known only once it is committed.
  *
- * In: producer/cmd_coordinator.c  Out: start.c, changes.c, requests.c, outcomes.c, advance.c, hooks.c
+ * In: producer/cmd_coordinator.c  Out: start.c, reload.c, changes.c, requests.c, outcomes.c, advance.c, hooks.c
  */
 #include "producer/coordinator/internal.h"
 
@@ -26,6 +26,7 @@ static void read_wake(struct coordinator *c)
         c->stopping = c->stopping || bytes[i] == WAKE_STOP;
         if (bytes[i] == WAKE_RELOAD) {
             (void)coordinator_reload_trust(c);
+            coordinator_reload(c);
         }
     }
     if (n == 0) {
@@ -219,6 +220,7 @@ static void done(struct coordinator *c, bool leave)
     workflow_shelf_done(&c->shelf);
     mailbox_free(c->mail);
     log_close(c->log);
+    coordinator_reloaded_free(c->reloaded);
     signer_free(c->signer);
     trust_free(c->trust);
     free(c);

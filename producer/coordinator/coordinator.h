@@ -17,8 +17,10 @@
 
 struct coordinator_options {
     const struct config *config; /* borrowed */
-    const char *id;              /* NULL: <host>-<pid> */
-    int wake_fd;                 /* bytes WAKE_*; -1: none */
+    const char *const *sets;     /* `KEY=VALUE` with which it was loaded: SIGHUP loads it again */
+    size_t n_sets;
+    const char *id; /* NULL: <host>-<pid> */
+    int wake_fd;    /* bytes WAKE_*; -1: none */
     int verify_threads;
     bool drain; /* ends when nothing is left to be taken and no run is active */
 };

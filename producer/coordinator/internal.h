@@ -67,8 +67,12 @@ struct change {
 #define HOOKS_AT_ONCE 16 /* each is a program with a thread; others wait */
 struct hooking;          /* hooks.c */
 
+struct reloaded; /* reload.c */
+
 struct coordinator {
     const struct config *config;
+    struct reloaded
+        *reloaded; /* what SIGHUP has brought, in which config points; NULL: nothing yet */
     const struct coordinator_options *options;
     struct plain_id id;
     struct boot_id boot;
@@ -106,6 +110,9 @@ struct coordinator {
 /* start.c */
 baton_code coordinator_start(struct coordinator *c, struct baton_error *err);
 bool coordinator_reload_trust(struct coordinator *c);
+/* reload.c: reads configuration and key again (SIGHUP); between two events, when no batch is decided. */
+void coordinator_reload(struct coordinator *c);
+void coordinator_reloaded_free(struct reloaded *reloaded);
 struct receiver coordinator_receiver(const struct coordinator *c);
 
 /* changes.c: the run to be changed in this batch; what *ret_run points to is the batch's. run_not_found;

@@ -22,7 +22,7 @@ baton_code workflow_named(const struct config *config, const char *name,
     if (text == NULL) {
         return baton_fail(err, BATON_E_invalid_request,
                           "no workflow '%s' here: `baton workflow list` names them, on the host of "
-                          "the coordinator",
+                          "the coordinator, which reads `workflows:` at its start and on SIGHUP",
                           text_quote_of(name).s);
     }
     return workflow_parse(name, text, len, config, ret_workflow, NULL, NULL, err);

@@ -65,7 +65,7 @@ def test_lines_become_turns_and_bad_ones_are_refused_by_number(host):
 def test_lines_wait_and_run_out_as_one_turn_does(host):
     """not_before: does not start earlier. deadline: what has passed is parked `deadline_exceeded`, and nothing runs."""
     host.worker("alpha", "w1")
-    start = at(4 * SLOW)
+    start = at(3 + SLOW)
     done, answers, _ = bulk(host, lines_of({"task": "later", "not_before": start}, {"task": "late", "deadline": at(-60)}, {"task": "now"}))
     assert done.status == 0, done
     later, late, now = (answers[n]["turn_id"] for n in (1, 2, 3))
@@ -79,14 +79,14 @@ def test_lines_wait_and_run_out_as_one_turn_does(host):
 
 def test_a_deadline_is_of_the_whole_turn(host):
     """`--deadline`: not of an attempt. A turn that is still being tried again when it passes is parked, whatever its budget says."""
-    host.configure({"alpha": None}, retry={"first": "200ms", "factor": 1, "max": "200ms", "jitter": 0, "each_service": 60, "max_wait": "15m"},
-                   budget={"failures": 60, "losses": 3, "replays": 3}, circuit={"after": 100, "for": "30s", "probe": "15s"})
+    host.configure({"alpha": None}, retry={"first": "200ms", "factor": 1, "max": "200ms", "jitter": 0, "each_service": 1000, "max_wait": "15m"},
+                   budget={"failures": 1000, "attempts": 1000}, circuit={"after": 1000, "for": "30s", "probe": "15s"})
     host.plan(default=[{"class": "unavailable"}])
     host.worker("alpha", "w1")
-    turn = host.published("alpha", "owner", "t-1", "--deadline", at(3 * SLOW))
+    turn = host.published("alpha", "owner", "t-1", "--deadline", at(2 + SLOW))
     parked = host.ends(turn, "parked", 30)
     assert parked["code"] == "deadline_exceeded", parked
-    assert 1 <= len(attempts(host, turn)) < 40, parked
+    assert attempts(host, turn), parked
 
 
 @pytest.mark.drivers("local")

@@ -219,6 +219,13 @@ void leases_watch(struct leases *leases, const struct engine *engine)
     pthread_mutex_unlock(&leases->lock);
 }
 
+void leases_sign(struct leases *leases, const struct signer *signer)
+{
+    pthread_mutex_lock(&leases->lock);
+    leases->spec.signer = signer;
+    pthread_mutex_unlock(&leases->lock);
+}
+
 void leases_running(struct leases *leases, const struct held *running, size_t count)
 {
     struct held *copy = calloc(count + 1, sizeof(*copy));

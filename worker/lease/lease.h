@@ -56,6 +56,9 @@ void leases_hold(struct leases *leases, const struct held *held, size_t count, b
  * interval, the attempts that run are renewed; after a session less an interval their partitions
  * count as lost. */
 void leases_watch(struct leases *leases, const struct engine *engine);
+/* Renewals and reports are signed with this one from now on; none is with the one before when this
+ * returns. Borrowed. */
+void leases_sign(struct leases *leases, const struct signer *signer);
 /* What runs here now, of partitions that are ours. */
 void leases_running(struct leases *leases, const struct held *running, size_t count);
 /* The attempt has ended: reports until the turn log shows another state. boot: of the end's token.

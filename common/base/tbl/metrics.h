@@ -45,6 +45,8 @@
     METRIC(partitions_owned,    "baton_partitions_owned",          gauge,     none, "Partitions that are this worker's") \
     METRIC(spans_exported,      "baton_trace_spans_exported_total", counter,  none, "Spans that the collector took (traces.endpoint)") \
     METRIC(spans_dropped,       "baton_trace_spans_dropped_total", counter,   none, "Spans that were dropped: the collector was away for longer than the queue lasts, or refused them") \
+    METRIC(reloads,             "baton_reloads_total",             counter,   none, "Times that configuration and key were read again (SIGHUP)") \
+    METRIC(reloads_failed,      "baton_reloads_failed_total",      counter,   none, "Times that they could not be, and what was read before stayed in force") \
     METRIC(profiles_resting,    "baton_profiles_resting",          gauge,     none, "Credential profiles that are not used: their quota is spent, or they were refused") \
     METRIC(topics_blocked,      "baton_topics_blocked",            gauge,     none, "Topics that could not be written to last") \
     METRIC(ready,               "baton_ready",                     gauge,     none, "1 while this process can do its work (/readyz)") \

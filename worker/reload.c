@@ -1,0 +1,316 @@
+/*
+ * SIGHUP: configuration, secrets of profiles, key and trust are read again while turns run.
+ *
+ * What holds from then on: budgets, retry, circuit, on_failure, read_only of roles; of this service
+ * deadline, heartbeat, grace, place, profiles and the environment of its executor; its private key. An
+ * attempt keeps what it started with: executor_start has copied its job, and shares its environment.
+ * What the log, the pool of executors or the group were opened with needs a restart, and is named.
+ *
+ * Threads: the configuration is looked at by the engine's thread alone (log, pool, leases and listener
+ * have copied what they need), so another one takes its place between two rounds, when no claim waits
+ * for its start. The key is shared with the leases' thread, which takes the new one under its lock.
+ *
+ * In: worker/stop.c (asked), worker/round.c (due)  Out: common/base/config_again.h, worker/rest.c,
+ * worker/lease/lease.c
+ */
+#include "worker/internal.h"
+
+#include "common/base/config_again.h"
+#include "common/base/metrics.h"
+#include "worker/executor/environment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A configuration in force that is made of two: what may change of `fresh`, the rest of the one that
+ * the worker was started with, which outlives it. */
+struct reloaded {
+    struct config *fresh;
+    struct config view;
+    struct config_service *services; /* the view's */
+};
+
+void reloaded_free(struct reloaded *reloaded)
+{
+    if (reloaded != NULL) {
+        config_free(reloaded->fresh);
+        free(reloaded->services);
+        free(reloaded);
+    }
+}
+
+/* ---- what a key's change means here ---- */
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static enum config_effect effect_of_service(const char *key)
+{
+    static const char *const now[] = {"deadline", "heartbeat", "grace", "place", "profiles"};
+    for (size_t i = 0; i < sizeof(now) / sizeof(now[0]); i++) {
+        if (strcmp(key, now[i]) == 0) {
+            return CONFIG_EFFECT_now;
+        }
+    }
+    return CONFIG_EFFECT_restart;
+}
+
+static enum config_effect effect_of(const char *key, const void *arg)
+{
+    static const char *const now[] = {"budget.", "retry.", "circuit.", "on_failure."};
+    static const char *const none[] = {"identity", "workflows", "version"};
+    const char *service = arg;
+    const size_t len = strlen(service);
+    for (size_t i = 0; i < sizeof(now) / sizeof(now[0]); i++) {
+        if (begins(key, now[i])) {
+            return CONFIG_EFFECT_now;
+        }
+    }
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        if (strcmp(key, none[i]) == 0) {
+            return CONFIG_EFFECT_none;
+        }
+    }
+    if (begins(key, "roles.")) {
+        return strstr(key, ".read_only") != NULL ? CONFIG_EFFECT_now : CONFIG_EFFECT_restart;
+    }
+    if (!begins(key, "services.")) {
+        return CONFIG_EFFECT_restart;
+    }
+    key += strlen("services.");
+    return begins(key, service) && key[len] == '.' ? effect_of_service(key + len + 1)
+                                                   : CONFIG_EFFECT_none;
+}
+
+/* ---- the view ---- */
+
+static struct reloaded *view_of(const struct config *base, struct config *take_fresh,
+                                const struct config_service *mine)
+{
+    struct reloaded *reloaded = calloc(1, sizeof(*reloaded));
+    struct config_service *services = calloc(base->n_services + 1, sizeof(*services));
+    if (reloaded == NULL || services == NULL) {
+        free(reloaded);
+        free(services);
+        config_free(take_fresh);
+        return NULL;
+    }
+    *reloaded = (struct reloaded){take_fresh, *base, services};
+    struct config *view = &reloaded->view;
+    view->budget = take_fresh->budget;
+    view->retry = take_fresh->retry;
+    view->circuit = take_fresh->circuit;
+    memcpy(view->on_failure, take_fresh->on_failure, sizeof(view->on_failure));
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        view->roles[role].read_only = take_fresh->roles[role].read_only;
+    }
+    for (size_t i = 0; i < base->n_services; i++) {
+        struct config_service *one = &services[i];
+        *one = base->services[i];
+        if (strcmp(one->name.s, mine->name.s) == 0) {
+            one->deadline_ms = mine->deadline_ms;
+            one->heartbeat_ms = mine->heartbeat_ms;
+            one->grace_ms = mine->grace_ms;
+            one->place = mine->place;
+            one->profiles = mine->profiles;
+            one->n_profiles = mine->n_profiles;
+            one->executor.env = mine->executor.env;
+            one->executor.n_env = mine->executor.n_env;
+        }
+    }
+    view->services = services;
+    return reloaded;
+}
+
+/* ---- profiles ---- */
+
+static void envs_free(struct executor_env **envs, size_t n)
+{
+    for (size_t i = 0; envs != NULL && i < n; i++) {
+        executor_env_free(envs[i]);
+    }
+    free(envs);
+}
+
+static baton_code resolve_all(const struct config_service *mine, struct executor_env ***ret_envs,
+                              struct baton_error *err)
+{
+    struct executor_env **envs = calloc(mine->n_profiles, sizeof(struct executor_env *));
+    baton_code rc = envs != NULL ? BATON_OK : baton_fail(err, BATON_E_no_memory, "out of memory");
+    for (size_t i = 0; rc == BATON_OK && i < mine->n_profiles; i++) {
+        const struct config_profile *profile = &mine->profiles[i];
+        rc = executor_env_resolve(mine->executor.env, mine->executor.n_env, profile->env,
+                                  profile->n_env, &envs[i], err);
+        if (rc != BATON_OK) {
+            rc = baton_fail_context(err, rc, "profile %s of service %s: ", profile->name.s,
+                                    mine->name.s);
+        }
+    }
+    if (rc != BATON_OK) {
+        envs_free(envs, mine->n_profiles);
+        return rc;
+    }
+    *ret_envs = envs;
+    return BATON_OK;
+}
+
+static size_t profile_at(const struct config_service *service, const char *name)
+{
+    size_t i = 0;
+    while (i < service->n_profiles && strcmp(service->profiles[i].name.s, name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* Each profile keeps, by its name, whether and why it rests; one whose credential is another one does
+ * not. take_envs takes the place of w->envs. */
+static void switch_profiles(struct worker *w, const struct config_service *to,
+                            struct executor_env **take_envs, struct buf *changed)
+{
+    const struct config_service *from = w->service;
+    struct rest rests[LIMIT_PROFILES] = {{.until = {0}}};
+    bool other[LIMIT_PROFILES] = {false};
+    for (size_t i = 0; i < to->n_profiles; i++) {
+        const size_t at = profile_at(from, to->profiles[i].name.s);
+        if (at < from->n_profiles) {
+            rests[i] = w->rests[at];
+            other[i] = !executor_env_equal(w->envs[at], take_envs[i]);
+        }
+        if (other[i]) {
+            buf_printf(changed, "%scredential of profile %s", changed->len > 0 ? ", " : "",
+                       to->profiles[i].name.s);
+        }
+    }
+    envs_free(w->envs, from->n_profiles);
+    w->envs = take_envs;
+    w->envs_read = mono_now();
+    memcpy(w->rests, rests, sizeof(rests));
+    w->service = to;
+    for (size_t i = 0; i < to->n_profiles; i++) {
+        rest_look_again(w, i, other[i]);
+    }
+}
+
+/* ---- configuration ---- */
+
+static void tell_not(const char *what, baton_code rc, const struct baton_error *err)
+{
+    diag_line(
+        DIAG_error, "worker.not_reloaded", D_TEXT("what", what), D_CODE("code", rc),
+        D_TEXT("error", err->text),
+        D_TEXT("meaning", "what was read before stays in force; mend it and send SIGHUP again"));
+    metric_add(METRIC_reloads_failed, 1);
+}
+
+static baton_code reload_config(struct worker *w, struct buf *changed, struct buf *restart,
+                                struct baton_error *err)
+{
+    const struct config *base = w->options->config;
+    const struct config *before = w->reloaded != NULL ? w->reloaded->fresh : base;
+    const struct config_service *mine = NULL;
+    struct executor_env **envs = NULL;
+    struct config *fresh = NULL;
+    const char *name = w->service->name.s;
+    baton_code rc = config_load_again(base, w->options->sets, w->options->n_sets, &fresh, err);
+    if (rc != BATON_OK) {
+        return rc;
+    }
+    if ((rc = config_service_get(fresh, name, &mine, err)) != BATON_OK ||
+        (rc = resolve_all(mine, &envs, err)) != BATON_OK) {
+        config_free(fresh);
+        return rc;
+    }
+    config_differs(before, fresh, effect_of, name, CONFIG_EFFECT_now, changed);
+    config_differs(base, fresh, effect_of, name, CONFIG_EFFECT_restart, restart);
+    struct reloaded *reloaded = view_of(base, fresh, mine);
+    if (reloaded == NULL) {
+        envs_free(envs, mine->n_profiles);
+        return baton_fail(err, BATON_E_no_memory, "out of memory");
+    }
+    const struct config_service *to = config_service_find(&reloaded->view, name);
+    switch_profiles(w, to, envs, changed);
+    w->config = &reloaded->view;
+    reloaded_free(w->reloaded);
+    w->reloaded = reloaded;
+    return BATON_OK;
+}
+
+/* ---- the key ---- */
+
+/* Would others believe what it signs? */
+static baton_code judge_key(const struct worker *w, const struct signer *fresh,
+                            struct baton_error *err)
+{
+    const struct key_id id = signer_key_id(fresh);
+    if (!w->config->proof_required || w->trust == NULL || trust_key_find(w->trust, id.s) != NULL) {
+        return BATON_OK;
+    }
+    return baton_fail(
+        err, BATON_E_unauthenticated,
+        "the key %s of service %s is %s in %s, so nobody would believe its outcomes; "
+        "copy the trust folder that has it, or make another by `baton keys rotate %s`",
+        id.s, w->service->name.s, trust_revokes(w->trust, id.s) ? "revoked" : "not known",
+        w->config->trust, w->service->name.s);
+}
+
+static baton_code reload_key(struct worker *w, struct buf *changed, struct baton_error *err)
+{
+    struct signer *fresh = NULL;
+    baton_code rc = signer_load(w->config->keys, w->service->name.s, &fresh, err);
+    if (rc == BATON_E_unauthenticated && !w->config->proof_required && w->signer == NULL) {
+        return BATON_OK; /* there was none, and none is needed */
+    }
+    if (rc == BATON_OK && w->signer != NULL &&
+        strcmp(signer_key_id(fresh).s, signer_key_id(w->signer).s) == 0) {
+        signer_free(fresh);
+        return BATON_OK;
+    }
+    if (rc != BATON_OK || (rc = judge_key(w, fresh, err)) != BATON_OK) {
+        signer_free(fresh);
+        return rc;
+    }
+    leases_sign(w->leases, fresh);
+    signer_free(w->signer);
+    w->signer = fresh;
+    rest_mark_anew(w); /* what is noted of refused credentials was made with the old one */
+    buf_printf(changed, "%sthe key, %s now", changed->len > 0 ? ", " : "",
+               signer_key_id(w->signer).s);
+    return BATON_OK;
+}
+
+/* ---- all of it ---- */
+
+void worker_reload_due(struct worker *w)
+{
+    struct buf changed = BUF_INIT;
+    struct buf restart = BUF_INIT;
+    struct baton_error err = {BATON_OK, ""};
+    if (!w->reload_asked) {
+        return;
+    }
+    w->reload_asked = false;
+    baton_code rc = reload_config(w, &changed, &restart, &err);
+    if (rc != BATON_OK) {
+        tell_not("the configuration", rc, &err);
+    }
+    const baton_code key = reload_key(w, &changed, &err);
+    if (key != BATON_OK) {
+        tell_not("the key", key, &err);
+    }
+    if (restart.len > 0 && buf_ok(&restart)) {
+        diag_line(DIAG_warn, "config.needs_restart", D_TEXT("keys", restart.data),
+                  D_TEXT("meaning", "these stay as they were until this worker is restarted"));
+    }
+    if (rc == BATON_OK || changed.len > 0) {
+        diag_line(
+            DIAG_info, "worker.reloaded", D_TEXT("service", w->service->name.s),
+            D_TEXT("worker", w->id.s),
+            D_TEXT("changed", changed.len > 0 && buf_ok(&changed) ? changed.data : "nothing"));
+        metric_add(METRIC_reloads, 1);
+    }
+    buf_done(&changed);
+    buf_done(&restart);
+}
