@@ -594,6 +594,8 @@ baton_code worker_start(struct worker *w, struct baton_error *err);
  * has changed. */
 bool worker_reload_trust(struct worker *w, bool unknown);
 void worker_reread_envs(struct worker *w);
+/* The next worker_reread_envs reads them, whenever they were read last. */
+void worker_envs_stale(struct worker *w);
 /* When that is to be looked at again. */
 struct mono_ms worker_envs_due(const struct worker *w);
 

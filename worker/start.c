@@ -174,6 +174,11 @@ struct mono_ms worker_envs_due(const struct worker *w)
                             (rest_any_refused(w) ? ENV_REFUSED_MS : ENV_REREAD_MS)};
 }
 
+void worker_envs_stale(struct worker *w)
+{
+    w->envs_read.v = INT64_MIN / 2;
+}
+
 void worker_reread_envs(struct worker *w)
 {
     if (mono_now().v < worker_envs_due(w).v) {
