@@ -55,7 +55,7 @@ def test_l41_the_environment_is_empty_but_for_what_is_declared(fresh):
     environment = host.calls()[0]["env"]
     assert environment["REGION"] == "eu" and environment["TOKEN"] == "tok"
     others = {name for name in environment if not name.startswith("BATON_")}
-    assert others <= {"PATH", "HOME", "TMPDIR", "LANG", "REGION", "TOKEN", "FAKE_DIR", "FAKE_SERVICE", "LC_CTYPE"}, others
+    assert others <= {"PATH", "HOME", "TMPDIR", "LANG", "REGION", "TOKEN", "FAKE_DIR", "FAKE_SERVICE", "LC_CTYPE", "TRACEPARENT"}, others
     assert environment["HOME"] != host.environment["HOME"] and environment["BATON_ROLE"] == "reviewer"
     assert environment["BATON_MODE"] == "unattended", "L-14"
 

@@ -150,7 +150,7 @@ def run_child():
             continue
         turn = message["turn"]
         line = call_line(turn, "start", env=dict(os.environ), stdin=json.dumps(turn), role=message["role"],
-                         turn=message["turn_id"], attempt=message["attempt"], task=message["task_id"])
+                         turn=message["turn_id"], attempt=message["attempt"], task=message["task_id"], traceparent=message["traceparent"])
         note(line)
         step = step_of(line["task"], line["fake_service"], line["attempt"], line["turn"])
         say(type="progress", id=message["id"], text="at it")

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #define TURN "0123456789abcdef0123456789abcdef"
+#define TRACE "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 #define BOOT "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define WAIT_MS 60000
 
@@ -52,6 +53,7 @@ __attribute__((unused)) static void fixture_new(struct fixture *f, enum executor
                                    .run = plain_id_of("r-9"),
                                    .intent = plain_id_of("review"),
                                    .profile = plain_id_of("default"),
+                                   .traceparent = TRACE,
                                    .json = "{\"version\":1,\n\"summary\":\"Review\"}",
                                    .deadline_ms = WAIT_MS};
     f->job.json_len = strlen(f->job.json);

@@ -60,7 +60,8 @@ static int tell_facts(const struct baton_attempt *attempt, struct baton_result *
              baton_attempt_place(attempt), (int)baton_attempt_read_only(attempt), len,
              baton_attempt_stopped(attempt) ? "stopped" : "on");
     if (strlen(turn) != len || baton_attempt_time_left_ms(attempt) <= 0 ||
-        baton_attempt_env(attempt, "ABSENT") != NULL) {
+        baton_attempt_env(attempt, "ABSENT") != NULL ||
+        strcmp(baton_attempt_traceparent(attempt), TRACE) != 0) {
         return leave(arg, 1);
     }
     baton_attempt_progress(attempt, baton_attempt_env(attempt, "TOKEN"));

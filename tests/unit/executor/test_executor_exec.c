@@ -143,6 +143,7 @@ static void test_L_41_environment_is_what_is_declared(void **state)
         {"REGION", "eu-west"},
         {"TMPDIR", scratch},
         {"TOKEN", "***"},
+        {"TRACEPARENT", TRACE},
     };
     assert_int_equal(n, sizeof(wanted) / sizeof(wanted[0]));
     for (int i = 0; i < n; i++) {
