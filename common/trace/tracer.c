@@ -25,7 +25,6 @@ static const struct backoff pauses = {.first_ms = 500, .factor = 2, .max_ms = 30
 
 struct tracer {
     const struct config *config;
-    struct collector *collector;
     char service[ID_MAX + 1];
     char instance[ID_MAX + 1];
     pthread_t thread;
@@ -35,6 +34,7 @@ struct tracer {
     struct span_list queue;
     bool stopping;
     struct mono_ms stop_by;
+    struct collector *collector; /* the thread's, which closes it at its end */
 
     /* the thread's own */
     struct span_list batch; /* on its way */
@@ -235,6 +235,12 @@ static void *run(void *arg)
         }
     }
     buf_done(&request);
+    /* Here, where no signal is taken: the end of a TLS connection may meet a closed one (SIGPIPE). */
+    pthread_mutex_lock(&tracer->lock);
+    struct collector *collector = tracer->collector;
+    tracer->collector = NULL;
+    pthread_mutex_unlock(&tracer->lock);
+    collector_close(collector);
     return NULL;
 }
 
@@ -320,8 +326,10 @@ void tracer_close(struct tracer *tracer, int64_t within_ms)
     tracer->stopping = true;
     tracer->stop_by.v = mono_now().v + within_ms;
     pthread_cond_signal(&tracer->changed);
+    if (tracer->collector != NULL) {
+        collector_wake(tracer->collector);
+    }
     pthread_mutex_unlock(&tracer->lock);
-    collector_wake(tracer->collector);
     pthread_join(tracer->thread, NULL);
     destroy(tracer);
 }

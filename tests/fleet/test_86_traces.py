@@ -229,6 +229,28 @@ def test_a_killed_worker_loses_spans_and_nothing_else(fresh):
         assert [(one.at["baton.attempt"], one.error) for one in named(spans, "attempt")] == [(1, "lost"), (2, None)]
 
 
+@pytest.mark.drivers("local")
+@pytest.mark.parametrize("number_of", [2, 3, 4])
+def test_a_batch_that_the_log_does_not_take_tells_nothing(fresh, number_of):
+    """A commit that fails: what was decided is decided again, and the trace has what the log has, once."""
+    with otlp.Collector() as collector:
+        host = traced(fresh, collector)
+        host.plan(tasks={"t-1": [{"class": "unavailable"}, {}]})
+        turn = host.published("alpha", "owner", "t-1")
+        worker = host.worker("alpha", "w1", environment={"BATON_FAULT": f"log.before_commit:fail:{number_of}"})
+        wait_until(lambda: not worker.alive or host.state(turn) == "completed", 40, lambda: f"the turn's end\n{worker.log[-2000:]}")
+        if not worker.alive:
+            host.worker("alpha", "w1")
+        shown = host.ends(turn, "completed")
+        for one in host.workers:
+            if one.alive:
+                one.stop()
+        spans = collector.spans
+        otlp.check(spans)
+        assert [(one.at["baton.attempt"], one.at["baton.state"]) for one in named(spans, "attempt")] == [(one["no"], one["state"]) for one in shown["attempts"]]
+        assert len(named(spans, "receive")) == 1 and len(named(spans, "settle")) == len(shown["attempts"])
+
+
 # ---- how it is set up ----
 
 def certificate(folder, name):
