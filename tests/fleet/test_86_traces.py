@@ -231,8 +231,8 @@ def test_a_killed_worker_loses_spans_and_nothing_else(fresh):
 
 @pytest.mark.drivers("local")
 @pytest.mark.parametrize("number_of", [2, 3, 4])
-def test_a_batch_that_the_log_does_not_take_tells_nothing(fresh, number_of):
-    """A commit that fails: what was decided is decided again, and the trace has what the log has, once."""
+def test_a_commit_whose_outcome_is_unknown_is_told_once(fresh, number_of):
+    """The commit is repeated; the trace has what the log has, once."""
     with otlp.Collector() as collector:
         host = traced(fresh, collector)
         host.plan(tasks={"t-1": [{"class": "unavailable"}, {}]})
