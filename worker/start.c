@@ -12,6 +12,7 @@
 #include "common/base/metrics.h"
 #include "common/engine/verify.h"
 #include "common/http/health.h"
+#include "common/sqlite/place.h"
 #include "topics/progress.h"
 #include "worker/executor/environment.h"
 
@@ -200,6 +201,19 @@ void worker_reread_envs(struct worker *w)
     }
 }
 
+/* One process has the store, so it may go well; what a host that is gone has written is not sure to be
+ * seen. */
+static void warn_of_place(const char *folder)
+{
+    struct place_type type;
+    if (place_is_remote(folder, &type)) {
+        diag_line(
+            DIAG_warn, "store.remote", D_TEXT("folder", folder), D_TEXT("type", type.s),
+            D_TEXT("meaning", "locks and shared memory do not hold on a network file system"),
+            D_TEXT("mend", "set state_dir to a disk of this host: the store is made anew there"));
+    }
+}
+
 static baton_code open_store(struct worker *w, const char *id, struct baton_error *err)
 {
     snprintf(w->id.s, sizeof(w->id.s), "%s", id);
@@ -215,6 +229,7 @@ static baton_code open_store(struct worker *w, const char *id, struct baton_erro
     baton_code rc = store_open(w->state_dir, &owner, &w->store, err);
     if (rc == BATON_OK) {
         progress_clear(w->state_dir);
+        warn_of_place(w->state_dir);
     }
     return rc;
 }

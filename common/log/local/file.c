@@ -10,6 +10,7 @@
 #include "common/log/local/queries.h"
 #include "common/log/local/file.h"
 #include "common/log/local/schema.h"
+#include "common/sqlite/place.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -17,57 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <unistd.h>
-
-static const struct {
-    uint64_t magic;
-    const char *name;
-} remote_systems[] = {
-    {0x6969, "nfs"},      {0x517b, "smb"},        {0xff534d42, "cifs"},   {0xfe534d42, "smb2"},
-    {0x5346414f, "afs"},  {0x6b414653, "afs"},    {0x73757245, "coda"},   {0x01021997, "9p"},
-    {0x00c36400, "ceph"}, {0x47504653, "gpfs"},   {0x0bd00bd0, "lustre"}, {0x7461636f, "ocfs2"},
-    {0x01161970, "gfs2"}, {0x19830326, "beegfs"}, {0x013111a8, "ibrix"},  {0xaad7aaea, "panfs"},
-};
-
-#define FUSE_MAGIC 0x65735546
-
-bool file_system_is_remote(uint64_t magic, const char *mount_type)
-{
-    for (size_t i = 0; i < COUNT_OF(remote_systems); i++) {
-        if (remote_systems[i].magic == magic) {
-            return true;
-        }
-    }
-    /* Behind FUSE is anything: only what is known to be of this host is let through. */
-    return magic == FUSE_MAGIC && strcmp(mount_type, "fuseblk") != 0 &&
-           strcmp(mount_type, "fuse.fuse-overlayfs") != 0;
-}
-
-/* The type of the mount with that device, as /proc/self/mountinfo names it; "" if it is not found.
- */
-static void mount_type_of(dev_t device, char *ret_type, size_t size)
-{
-    char line[4096];
-    char wanted[32];
-    FILE *file = fopen("/proc/self/mountinfo", "re");
-    ret_type[0] = '\0';
-    if (file == NULL) {
-        return;
-    }
-    snprintf(wanted, sizeof(wanted), " %u:%u ", major(device), minor(device));
-    while (fgets(line, sizeof(line), file) != NULL) {
-        char *type = strstr(line, wanted) != NULL ? strstr(line, " - ") : NULL;
-        if (type != NULL) {
-            type += 3;
-            type[strcspn(type, " \n")] = '\0';
-            snprintf(ret_type, size, "%s", type);
-            break;
-        }
-    }
-    fclose(file);
-}
 
 static baton_code check_private(const char *path, const struct stat *st, const char *mode_hint,
                                 struct baton_error *err)
@@ -88,10 +39,9 @@ static baton_code check_private(const char *path, const struct stat *st, const c
 static baton_code check_folder(const char *folder, struct baton_error *err)
 {
     struct stat st;
-    struct statfs fs;
-    char type[64] = "";
+    struct place_type type;
 
-    if (stat(folder, &st) != 0 || statfs(folder, &fs) != 0) {
+    if (stat(folder, &st) != 0) {
         return baton_fail(
             err, errno == ENOENT ? BATON_E_service_unavailable : BATON_E_bad_config,
             "%s: there is no log here: %m; `baton init` or `baton topics apply` makes "
@@ -101,15 +51,11 @@ static baton_code check_folder(const char *folder, struct baton_error *err)
     if (!S_ISDIR(st.st_mode)) {
         return baton_fail(err, BATON_E_bad_config, "%s: is no folder", folder);
     }
-    if ((uint64_t)(uint32_t)fs.f_type == FUSE_MAGIC) {
-        mount_type_of(st.st_dev, type, sizeof(type));
-    }
-    if (file_system_is_remote((uint64_t)(uint32_t)fs.f_type, type)) {
-        return baton_fail(
-            err, BATON_E_bad_config,
-            "%s: lies on a network file system (type %08x %s), where locks and shared "
-            "memory do not hold: set local.path to a disk of this host, or use Kafka",
-            folder, (unsigned)fs.f_type, type);
+    if (place_is_remote(folder, &type)) {
+        return baton_fail(err, BATON_E_bad_config,
+                          "%s: lies on a network file system (type %s), where locks and shared "
+                          "memory do not hold: set local.path to a disk of this host, or use Kafka",
+                          folder, type.s);
     }
     return check_private(folder, &st, "700", err);
 }

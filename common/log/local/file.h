@@ -10,10 +10,6 @@
 
 #define FILE_APPLICATION_ID 0x42744c31 /* "BtL1" */
 
-/* Is it a file system whose locks and shared memory do not hold for all its users? mount_type is
- * the word of /proc/self/mountinfo and matters only behind FUSE. */
-bool file_system_is_remote(uint64_t magic, const char *mount_type);
-
 /* Folder of path: there, ours, closed to others, of this host. Codes: service_unavailable (nothing
  * there), bad_config. */
 baton_code file_check_folder_of(const char *path, struct baton_error *err);

@@ -2,6 +2,7 @@
 #include "tests/unit/log/local_log.h"
 
 #include "common/log/local/file.h"
+#include "common/sqlite/place.h"
 
 #include <fcntl.h>
 
