@@ -251,6 +251,25 @@ def test_a_commit_whose_outcome_is_unknown_is_told_once(fresh, number_of):
         assert len(named(spans, "receive")) == 1 and len(named(spans, "settle")) == len(shown["attempts"])
 
 
+def test_a_batch_that_the_log_does_not_take_tells_nothing(fresh):
+    """The fallback's topic vanishes under a worker: what it meant to pass on is decided anew, and no trace has the pass."""
+    with otlp.Collector() as collector:
+        host = traced(fresh, collector, roles={"reviewer": {"chain": ["alpha", "beta"]}})
+        host.plan(default=[{"until": host.fake + "/go", "class": "auth"}])
+        worker = ready(host.worker("alpha", "w1"))
+        turn = host.published("alpha", "reviewer", "t-1")
+        host.called(1)
+        host.log.drop(host.topic("handoff", "beta"))
+        open(host.fake + "/go", "w", encoding="ascii").close()
+        host.ends(turn, "parked")
+        worker.stop()
+        assert worker.events("engine.target_unavailable"), "a batch was dropped"
+        spans = collector.spans
+        otlp.check(spans)
+        assert [span.name for span in sorted(spans, key=lambda one: one.name)] == [
+            "attempt alpha", "dead_letter alpha", "receive alpha", f"send {host.topic('handoff', 'alpha')}", "settle alpha"]
+
+
 # ---- how it is set up ----
 
 def certificate(folder, name):
