@@ -7,28 +7,16 @@ credential, room on a disk) it does where the text says.
 """
 import os
 import re
-import subprocess
 
 import pytest
 
 import acls
 import broker
-from host import SLOW, binary, ready, wait_until
+from host import SLOW, ready, wait_until
+from printed import as_printed
 from test_46_rights import right, seen  # noqa: F401 (a fixture)
 from test_80_thousand import fill, small_disk  # noqa: F401 (a fixture)
 from wallclock import Clock
-
-
-def as_printed(host, command, **environment):
-    """Runs a line as an operator would who copies it: by a shell, in the folder of the configuration."""
-    path = os.path.join(host.environment["HOME"], "bin")
-    os.makedirs(path, exist_ok=True)
-    if not os.path.exists(os.path.join(path, "baton")):
-        os.symlink(binary(), os.path.join(path, "baton"))
-    done = subprocess.run(["/bin/sh", "-c", command], cwd=host.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          check=False, timeout=60 * SLOW, env=dict(host.environment, PATH=path + ":" + host.environment["PATH"], **environment))
-    assert done.returncode == 0, f"{command}: {done}"
-    return done.stdout.decode()
 
 
 def found(host, words, seconds=20, **environment):
