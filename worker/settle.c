@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DEADLINE_SLACK_MS 1000
+
 static double draw(void)
 {
     uint32_t bits;
@@ -23,10 +25,32 @@ static double draw(void)
     return bits / 4294967295.0;
 }
 
+/* A wait that its turn's deadline cuts short: it is parked then, and not when the wait would be over. A
+ * little later, since what the log would date a record with is known about so well, and a try that early is
+ * none that the provider asked for. */
+static int64_t within_deadline(const struct worker *w, const struct turn_record *record,
+                               int64_t delay_ms)
+{
+    static const char name[] = "\"deadline\"";
+    struct turn *turn = NULL;
+    if (delay_ms <= DEADLINE_SLACK_MS || record->handoff == NULL ||
+        memmem(record->handoff, record->handoff_len, name, strlen(name)) == NULL ||
+        turn_parse(w->fleet.s, record->handoff, record->handoff_len, &turn, NULL) != BATON_OK) {
+        return delay_ms; /* has none, or is judged before it starts again */
+    }
+    const int64_t left = turn->deadline.v - log_date(w->log).v + DEADLINE_SLACK_MS;
+    if (turn->deadline.v != 0 && left < delay_ms) {
+        delay_ms = left > DEADLINE_SLACK_MS ? left : DEADLINE_SLACK_MS;
+    }
+    turn_free(turn);
+    return delay_ms;
+}
+
 /* Attempt n+1 of the same turn, same role, at this service. */
 static void queue_next(struct worker *w, struct turn_record *record, const char *profile,
                        int64_t delay_ms)
 {
+    delay_ms = within_deadline(w, record, delay_ms);
     record->attempt++;
     turn_move(w, record, false, TURN_queued);
     record->delay_ms = delay_ms;

@@ -89,6 +89,34 @@ def test_a_deadline_is_of_the_whole_turn(host):
     assert attempts(host, turn), parked
 
 
+def test_a_deadline_ends_a_wait(host):
+    """A turn that waits for its next try is parked at its deadline, not when its wait would be over, and tried no sooner for it."""
+    host.configure({"alpha": None}, retry={"first": "5m", "factor": 1, "max": "5m", "jitter": 0, "each_service": 3, "max_wait": "15m"})
+    host.plan(default=[{"class": "unavailable"}], tasks={"t-2": [{"class": "rate_limited", "retry_after_ms": 600000}]})
+    host.worker("alpha", "w1")
+    deadline = at(2 + SLOW)
+    turns = [host.published("alpha", "owner", task, "--deadline", deadline) for task in ("t-1", "t-2")]
+    for turn in turns:
+        parked = host.ends(turn, "parked", 30)
+        assert parked["code"] == "deadline_exceeded" and parked["updated_at"] >= deadline, parked
+        assert len(host.calls(turn=turn)) == 1
+
+
+def test_a_deadline_is_met_while_the_circuit_is_open(host):
+    """However many wait for the provider: those whose deadline has passed are parked when it is looked at, and each costs no probe."""
+    host.configure({"alpha": None}, circuit={"after": 2, "for": f"{int(2 + SLOW)}s", "probe": "60s"}, on_failure={"unavailable": ["park"]})
+    host.plan(default=[{"class": "unavailable"}])
+    worker = host.worker("alpha", "w1")
+    for n in range(2):
+        host.published("alpha", "owner", f"t-{n}")
+    wait_until(lambda: any(line["to"] == "open" for line in worker.events("circuit.moved")), what="an open circuit")
+    done, answers, _ = bulk(host, lines_of(*({"task": f"u-{n}", "deadline": at(0.5)} for n in range(12))))
+    assert done.status == 0, done
+    for one in answers.values():
+        assert host.ends(one["turn_id"], "parked", 30)["code"] == "deadline_exceeded"
+    assert not [call for call in host.calls() if call["task"].startswith("u-")]
+
+
 @pytest.mark.drivers("local")
 @pytest.mark.parametrize("way", ["pipe", "file"])
 def test_all_or_nothing(host, tmp_path, way):
