@@ -30,6 +30,9 @@ static void put_letter(struct worker *w, const struct dead_letter *letter,
     (void)engine_put(w->engine, &out);
 }
 
+#define REJECTED DIAG_LIMIT_BURST(10000, 10)
+static struct diag_limit rejected[4] = {REJECTED, REJECTED, REJECTED, REJECTED}; /* by code */
+
 void dead_letter_rejected(struct worker *w, const struct log_record *record, baton_code code,
                           const char *note)
 {
@@ -42,9 +45,11 @@ void dead_letter_rejected(struct worker *w, const struct log_record *record, bat
     original.partition = LOG_PARTITION_BY_KEY;
     put_letter(w, &letter, &original);
     metric_add(METRIC_handoffs_rejected, 1);
-    diag_line(DIAG_warn, "record.rejected", D_BYTES("key", record->key, record->key_len),
-              D_TEXT("topic", record->topic), D_INT("partition", record->partition),
-              D_INT("offset", record->offset), D_CODE("code", code), D_TEXT("note", note));
+    /* Whoever may write to the topic could fill the log; each record is in the dead letters. */
+    diag_limited(&rejected[(unsigned)code % COUNT_OF(rejected)], DIAG_warn, "record.rejected",
+                 D_BYTES("key", record->key, record->key_len), D_TEXT("topic", record->topic),
+                 D_INT("partition", record->partition), D_INT("offset", record->offset),
+                 D_CODE("code", code), D_TEXT("note", note));
 }
 
 void attempts_write(const struct turn_record *record, struct buf *out)

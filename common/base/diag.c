@@ -205,10 +205,15 @@ void diag_write_limited(struct diag_limit *limit, enum diag_level level, const c
     int64_t now_ms = mono_now().v;
     int64_t interval_ms = limit->interval_ms > 0 ? limit->interval_ms : 10000;
     pthread_mutex_lock(&diag.lock);
-    bool due = limit->next_ms == 0 || now_ms >= limit->next_ms;
+    const bool anew = limit->next_ms == 0 || now_ms >= limit->next_ms;
+    if (anew) {
+        limit->next_ms = now_ms + interval_ms;
+        limit->written = 0;
+    }
+    const bool due = anew || limit->written < limit->burst;
     int64_t repeated = limit->left_out;
     limit->left_out = due ? 0 : limit->left_out + 1;
-    limit->next_ms = due ? now_ms + interval_ms : limit->next_ms;
+    limit->written += due ? 1 : 0;
     pthread_mutex_unlock(&diag.lock);
     if (due) {
         write_line(level, event, fields, n_fields, repeated);

@@ -52,9 +52,9 @@ void diag_write(enum diag_level level, const char *event, const struct diag_fiel
 bool diag_wants(enum diag_level level);
 
 /*
- * Repeating events: the first one of each interval is written, the others are counted, and the next
- * line that is written carries `repeated`, the count of those left out. One limit for each place or
- * object, zeroed or DIAG_LIMIT.
+ * Repeating events: the first one of each interval is written (with DIAG_LIMIT_BURST the first few), the
+ * others are counted, and the next line that is written carries `repeated`, the count of those left out.
+ * One limit for each place or object, zeroed or DIAG_LIMIT.
  *
  *   static struct diag_limit limit = DIAG_LIMIT(10000);
  *   diag_limited(&limit, DIAG_warn, "log.retried", D_CODE("code", code));
@@ -63,11 +63,14 @@ struct diag_limit {
     int64_t interval_ms; /* 0: ten seconds */
     int64_t next_ms;     /* monotonic; 0: never written */
     int64_t left_out;
+    int64_t burst; /* lines of an interval; 0: one */
+    int64_t written;
 };
-#define DIAG_LIMIT(interval)                                                                       \
+#define DIAG_LIMIT_BURST(interval, lines)                                                          \
     {                                                                                              \
-        (interval), 0, 0                                                                           \
+        (interval), 0, 0, (lines), 0                                                               \
     }
+#define DIAG_LIMIT(interval) DIAG_LIMIT_BURST((interval), 0)
 #define diag_limited(limit, level, event, ...)                                                     \
     diag_write_limited((limit), (level), (event), (const struct diag_field[]){{0}, ##__VA_ARGS__}, \
                        sizeof((const struct diag_field[]){{0}, ##__VA_ARGS__}) /                   \

@@ -239,6 +239,9 @@ void send_run_ended(struct coordinator *c, const struct run *run)
     spans_run_ended(c, run);
 }
 
+#define REJECTED DIAG_LIMIT_BURST(10000, 10)
+static struct diag_limit rejected[4] = {REJECTED, REJECTED, REJECTED, REJECTED}; /* by code */
+
 void send_dead_letter(struct coordinator *c, const struct log_record *record, baton_code code,
                       const char *note)
 {
@@ -251,9 +254,11 @@ void send_dead_letter(struct coordinator *c, const struct log_record *record, ba
     out.headers = letter.headers;
     out.n_headers = letter.n_headers;
     (void)engine_put(c->engine, &out);
-    diag_line(DIAG_warn, "record.rejected", D_BYTES("key", record->key, record->key_len),
-              D_TEXT("topic", record->topic), D_INT("partition", record->partition),
-              D_INT("offset", record->offset), D_CODE("code", code), D_TEXT("note", note));
+    /* Whoever may write to the topic could fill the log; each record is in the dead letters. */
+    diag_limited(&rejected[(unsigned)code % COUNT_OF(rejected)], DIAG_warn, "record.rejected",
+                 D_BYTES("key", record->key, record->key_len), D_TEXT("topic", record->topic),
+                 D_INT("partition", record->partition), D_INT("offset", record->offset),
+                 D_CODE("code", code), D_TEXT("note", note));
 }
 
 bool send_can_tell(const struct coordinator *c)

@@ -256,6 +256,28 @@ static void g4_repeating_events_are_counted(void **state)
     buf_done(&sunk.text);
 }
 
+static void g4_a_burst_is_written_before_the_rest_is_counted(void **state)
+{
+    (void)state;
+    struct sunk sunk = {0};
+    struct diag_limit limit = DIAG_LIMIT_BURST(1000, 3);
+    diag_set(sink, &sunk, DIAG_info, DIAG_FORM_json);
+    clock_test_set((struct wall_ms){1}, (struct mono_ms){5000});
+    for (int i = 0; i < 10; i++) {
+        diag_limited(&limit, DIAG_warn, "record.rejected", D_INT("i", i));
+    }
+    assert_int_equal(sunk.lines, 3);
+    clock_test_set((struct wall_ms){1}, (struct mono_ms){6000});
+    for (int i = 0; i < 10; i++) {
+        diag_limited(&limit, DIAG_warn, "record.rejected");
+    }
+    assert_int_equal(sunk.lines, 6);
+    assert_non_null(strstr(text_in(&sunk.text), "\"event\":\"record.rejected\",\"repeated\":7}\n"));
+    clock_test_set((struct wall_ms){0}, (struct mono_ms){0});
+    diag_set(NULL, NULL, DIAG_error, DIAG_FORM_auto);
+    buf_done(&sunk.text);
+}
+
 static void *log_much(void *arg)
 {
     for (int i = 0; i < 500; i++) {
@@ -456,6 +478,7 @@ int main(void)
         cmocka_unit_test(g1_readable_lines),
         cmocka_unit_test(g3_foreign_text_is_cut_at_200_bytes),
         cmocka_unit_test(g4_repeating_events_are_counted),
+        cmocka_unit_test(g4_a_burst_is_written_before_the_rest_is_counted),
         cmocka_unit_test(lines_of_threads_are_whole),
         cmocka_unit_test(g5_exposition),
         cmocka_unit_test(g5_labels_are_closed_lists),
