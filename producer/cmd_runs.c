@@ -246,6 +246,8 @@ static const struct baton_command cmd_runs_show = {
 
 /* ---- list ---- */
 
+#define SHORT_ID 10 /* as many as name a run among a million */
+
 struct listing {
     struct command *cmd;
     struct table *table;
@@ -268,22 +270,30 @@ static bool list_one(void *arg, const struct run *run)
         return command_print(listing->cmd, listing->out);
     }
     const struct run_turn *last = run->n_kept > 0 ? &run->turns[run->n_kept - 1] : NULL;
-    table_text(listing->table, run->id.s);
+    char at[2 * ID_MAX + 8] = "";
+    if (last != NULL) {
+        snprintf(at, sizeof(at), "%s at %s", last->slot.s, last->service.s);
+    }
+    /* On a terminal what fits 80 columns: the first digits of an id name a run, too. */
+    const bool narrow = command_width() > 0;
+    table_bytes(listing->table, run->id.s, strnlen(run->id.s, narrow ? SHORT_ID : ID_MAX));
     table_text(listing->table, run->workflow->name.s);
     table_text(listing->table, run->task_id.s);
     table_whole(listing->table, run_state_word(run->state));
-    table_text(listing->table, last != NULL ? last->slot.s : NULL);
-    table_text(listing->table, last != NULL ? last->service.s : NULL);
+    table_text(listing->table, last != NULL ? at : NULL);
     table_int(listing->table, run->n_turns);
-    table_whole(listing->table, command_time(run->updated_at).s);
+    table_whole(listing->table, narrow ? quantity_age_text(wall_now().v - run->updated_at.v).s
+                                       : command_time(run->updated_at).s);
     table_text(listing->table, run->why[0] != '\0' ? run->why : NULL);
     return true;
 }
 
 static int run_list(struct command *cmd)
 {
-    static const char *const titles[] = {"RUN",     "WORKFLOW", "TASK",    "STATE", "SLOT",
-                                         "SERVICE", "TURNS",    "UPDATED", "WHY"};
+    static const char *const wide[] = {"RUN", "WORKFLOW", "TASK",    "STATE",
+                                       "AT",  "TURNS",    "UPDATED", "WHY"};
+    static const char *const narrow[] = {"RUN", "WORKFLOW", "TASK", "STATE",
+                                         "AT",  "TURNS",    "AGE",  "WHY"};
     struct session session = {.log = NULL};
     struct buf out = BUF_INIT;
     struct baton_error err = {BATON_OK, ""};
@@ -299,7 +309,7 @@ static int run_list(struct command *cmd)
     listing.states = state != NULL ? 1u << wanted : 0;
     baton_code rc = session_open(cmd, &session, &err);
     if (rc == BATON_OK) {
-        listing.table = table_new(titles, COUNT_OF(titles));
+        listing.table = table_new(command_width() > 0 ? narrow : wide, COUNT_OF(wide));
         rc = listing.table != NULL
                  ? run_log_each(session.log, session.config, list_one, &listing, &err)
                  : BATON_E_no_memory;

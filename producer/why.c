@@ -214,16 +214,40 @@ static void look_at_circuits(struct why *why, const struct service_view *view,
     }
 }
 
+/* Is there a credential profile that no worker lets rest? Then the others keep no turn. */
+static bool any_profile(const struct service_view *view, struct wall_ms now)
+{
+    for (size_t i = 0; i < view->service->n_profiles; i++) {
+        bool rests = false;
+        for (size_t k = 0; k < view->n_rests; k++) {
+            for (size_t p = 0; p < view->rests[k].count; p++) {
+                const struct rest_profile *profile = &view->rests[k].profiles[p];
+                rests = rests || (rest_profile_rests(profile, now) &&
+                                  strcmp(profile->name.s, view->service->profiles[i].name.s) == 0);
+            }
+        }
+        if (!rests) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void look_at_profiles(struct why *why, const struct service_view *view, const char *service,
                              struct wall_ms now)
 {
+    const bool another = any_profile(view, now);
     for (size_t i = 0; i < view->n_rests; i++) {
         for (size_t k = 0; k < view->rests[i].count; k++) {
             const struct rest_profile *profile = &view->rests[i].profiles[k];
             if (!rest_profile_rests(profile, now)) {
                 continue;
             }
-            if (rest_profile_refused(profile)) {
+            if (rest_profile_refused(profile) && another) {
+                say(&why->now, profile->since,
+                    "credential profile %s was refused (%s); another one is taken", profile->name.s,
+                    failure_word(profile->class));
+            } else if (rest_profile_refused(profile)) {
                 why->who = WHO_operator;
                 say(&why->now, profile->since, "credential profile %s was refused (%s)",
                     profile->name.s, failure_word(profile->class));

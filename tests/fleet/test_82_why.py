@@ -54,6 +54,26 @@ def test_why_it_waits_for_a_retry_and_a_pause(host):
     wait_until(lambda: "paused" not in said(why(host, turn)), what="the service to go on")
 
 
+def test_why_a_refused_profile_keeps_no_turn_that_has_another(fresh):
+    """It waits for its retry, and nobody must act: that another credential was refused some time is said, and asks for nothing.
+    Once no other is left, an operator must act, and the command is there."""
+    host = fresh.configure({"alpha": fresh.service(profiles=[{"name": "team"}, {"name": "spare"}])})
+    host.plan(tasks={"t-auth": [{"class": "auth"}, {}], "t-wait": [{"class": "unavailable", "retry_after_ms": 600000}],
+                     "t-last": [{"class": "auth"}]})
+    host.worker("alpha", "w1")
+    host.ends(host.published("alpha", "owner", "t-auth"), "completed")
+    turn = host.published("alpha", "owner", "t-wait")
+    wait_until(lambda: host.state(turn) == "queued" and host.calls(turn=turn), what="its first attempt to fail")
+    answer = wait_until(lambda: (lambda one: one if "was refused" in said(one) else None)(why(host, turn)), what="the refusal to be told")
+    assert answer["who"] == "nobody" and "another one is taken" in said(answer), answer
+    assert not [one for one in commands(answer) if "services clear" in one], answer
+    last = host.published("alpha", "owner", "t-last")
+    host.ends(last, "parked")
+    answer = wait_until(lambda: (lambda one: one if any("services clear" in line for line in commands(one)) else None)(why(host, last)),
+                        what="the command to be told")
+    assert answer["who"] == "operator", answer
+
+
 def test_why_it_is_parked_and_the_host_is_gone(host):
     """Each attempt with its class, also of the service before; who must act; the worker's host has gone with its store."""
     host.plan(tasks={"t-1": [{"class": "bad_request"}]})

@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from host import binary, ready, wait_until
+from test_67_runs import runs, start, until  # noqa: F401 (a fixture)
 
 
 def on_terminal(host, *words, columns=80):
@@ -83,3 +84,19 @@ def test_a_pause_needs_a_right_and_a_reason(host):
     host.run("services", "pause", "alpha", "--reason", "a look").ok()
     records = host.log.records(host.topic("control"))
     assert len(records) == 4 and all("a look" in one.value.decode() and dict(one.headers).get("baton-sig") for one in records), records
+
+
+@pytest.mark.drivers("local")
+def test_the_list_of_runs_fits_80_columns(runs):  # noqa: F811
+    """On a terminal ids are short, as `runs show` takes them, and the reason is cut; elsewhere everything is whole."""
+    runs.plan(turns={"alpha": [{"verdict": "needs_context", "summary": "which of the parsers of the old programs is meant?"}]})
+    ready(runs.worker("alpha", "w1"))
+    run = start(runs, "a-task-with-a-long-name-17")
+    until(runs, run, "waiting")
+    lines = on_terminal(runs, "runs", "list")
+    assert len(lines) == 2 and not [line for line in lines if len(line) > 80], lines
+    short = lines[1].split()[0]
+    assert run.startswith(short) and " waiting " in lines[1], lines
+    assert runs.run("runs", "show", short, "--json").ok().one["run_id"] == run
+    whole = runs.run("runs", "list").ok().out
+    assert run in whole and "owner at alpha" in whole and "a-task-with-a-long-name-17" in whole, whole
