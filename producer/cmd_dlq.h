@@ -5,10 +5,11 @@
 #include "common/base/command.h"
 #include "common/base/jsonw.h"
 #include "producer/dead.h"
+#include "producer/pace.h"
 
 extern const struct baton_command cmd_dlq;
 
-/* cmd_dlq_list.c, cmd_dlq_show.c, cmd_dlq_replay.c */
+/* cmd_dlq_list.c, cmd_dlq_show.c, cmd_dlq_replay.c, cmd_dlq_discard.c */
 extern const struct baton_command cmd_dlq_list;
 extern const struct baton_command cmd_dlq_stats;
 extern const struct baton_command cmd_dlq_show;
@@ -74,6 +75,36 @@ baton_code dlq_filter_of(struct command *cmd, struct dlq_filter *ret_filter,
                          struct baton_error *err);
 /* Reads those that the options choose, for a command that changes nothing. */
 baton_code dlq_read(struct command *cmd, dead_fn *fn, void *arg, struct baton_error *err);
+
+/* ---- many at once: cmd_dlq_choose.c ---- */
+
+struct dlq_choice {
+    char id[LETTER_ID_MAX];
+    char service[SERVICE_MAX + 1];
+    char run_id[ID_MAX + 1];
+    char role[16];
+    int attempt;
+    bool parked;
+};
+
+struct dlq_chosen {
+    struct dlq_choice *list; /* parked turns first; the caller's free */
+    size_t count;
+    size_t max;
+    size_t left_out;
+    struct command *hold; /* what failed again in the same way after a replay is said there, and not
+                             chosen; NULL: it is chosen, too */
+    size_t held;
+};
+
+/* Those that the options choose, at most --limit. */
+baton_code dlq_choose(struct command *cmd, struct session *session, struct dlq_chosen *chosen,
+                      struct baton_error *err);
+/* At the end: what was held, left out, or not done because somebody interrupted. */
+void dlq_tell_rest(struct command *cmd, const struct dlq_chosen *chosen, const struct pace *pace);
+/* What became of one that was not replayed; note may be NULL. */
+void dlq_said(struct command *cmd, const char *id, const char *service, const char *status,
+              const char *note);
 
 /* NULL for "": what is not known is null in JSON and a dash in a table. */
 const char *dlq_or_null(const char *text);

@@ -1,116 +1,30 @@
 /*
- * `baton dlq replay | discard`: what happens to dead letters, one by one or many.
- * In: producer/cmd_dlq.c  Out: producer/dead.c, producer/replay.c, producer/operate.c
+ * `baton dlq replay`: one by one, or many.
+ * In: producer/cmd_dlq.c  Out: producer/cmd_dlq_choose.c, producer/replay.c, producer/replay_letter.c
  */
 #include "producer/cmd_dlq.h"
 
 #include "common/base/check.h"
 #include "common/base/jsonw.h"
-#include "common/base/limits.h"
 #include "common/base/text.h"
 #include "producer/cmd_turns.h"
 #include "producer/operate.h"
-#include "producer/pace.h"
 #include "producer/replay.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What became of one that was not replayed. */
-static void said(struct command *cmd, const char *id, const char *service, const char *status,
-                 const char *note)
+/* Of a dry run of a rejected record: who would sign it, and what it would go without. */
+static void add_plan(struct buf *out, const struct replay_result *result)
 {
-    struct buf out = BUF_INIT;
-    if (cmd->json) {
-        struct jsonw w = jsonw_to(&out);
-        jsonw_begin_object(&w);
-        jsonw_key_text(&w, "id", id);
-        jsonw_key_text(&w, "status", status);
-        jsonw_key_text(&w, "service", dlq_or_null(service));
-        jsonw_key_text(&w, "note", note);
-        jsonw_end(&w);
-        buf_add_char(&out, '\n');
-    } else {
-        buf_printf(&out, "%-9s  %s%s", status, id, note != NULL ? "  " : "");
-        text_add(&out, note != NULL ? note : "", note != NULL ? strlen(note) : 0, 0);
-        buf_add_char(&out, '\n');
+    if (result->signed_by[0] != '\0') {
+        buf_printf(out, "; signed again by %s", result->signed_by);
     }
-    command_print(cmd, &out);
-    buf_done(&out);
-}
-
-/* ---- many at once ---- */
-
-struct choice {
-    char id[LETTER_ID_MAX];
-    char service[SERVICE_MAX + 1];
-    char run_id[ID_MAX + 1];
-    bool parked;
-};
-
-struct chosen {
-    struct choice *list;
-    size_t count;
-    size_t max;
-    size_t left_out;
-    struct command *hold; /* what failed again in the same way after a replay is said there, and not
-                             chosen; NULL: it is chosen, too */
-    size_t held;
-};
-
-static bool on_chosen(void *arg, const struct dead *dead)
-{
-    struct chosen *chosen = arg;
-    if (chosen->hold != NULL && dead->repeated) {
-        chosen->held++;
-        said(chosen->hold, dead->id, dead->service, "held",
-             "it failed in the same way again after its last replay; --again replays it, too");
-        return true;
-    }
-    if (chosen->count == chosen->max) {
-        chosen->left_out++;
-        return true;
-    }
-    struct choice *choice = &chosen->list[chosen->count++];
-    memcpy(choice->id, dead->id, sizeof(choice->id));
-    memcpy(choice->service, dead->service, sizeof(choice->service));
-    memcpy(choice->run_id, dead->run_id, sizeof(choice->run_id));
-    choice->parked = dead->parked;
-    return true;
-}
-
-static baton_code choose(struct command *cmd, struct session *session, struct chosen *chosen,
-                         struct baton_error *err)
-{
-    struct dlq_filter filter;
-    chosen->max = (size_t)command_int(cmd, "limit");
-    baton_code rc = dlq_filter_of(cmd, &filter, err);
-    if (rc == BATON_OK && (chosen->list = calloc(chosen->max, sizeof(*chosen->list))) == NULL) {
-        rc = baton_fail(err, BATON_E_no_memory, "no memory for a list");
-    }
-    return rc == BATON_OK ? dead_each(session, &filter.dead, on_chosen, chosen, err) : rc;
-}
-
-static void tell_rest(struct command *cmd, const struct chosen *chosen, const struct pace *pace)
-{
-    if (chosen->count == 0 && chosen->held == 0) {
-        command_note(cmd, "no dead letter is so");
-    }
-    if (pace->done < chosen->count) {
-        command_note(cmd, "interrupted: %s %zu of %zu; the same command goes on with the others",
-                     pace->verb, pace->done, chosen->count);
-    }
-    if (chosen->held > 0) {
-        command_note(cmd, "%zu held back: mend their cause first (`baton turns why ID`)",
-                     chosen->held);
-    }
-    if (chosen->left_out > 0) {
-        command_note(cmd, "and %zu more, beyond --limit", chosen->left_out);
+    if (result->dropped[0] != '\0') {
+        buf_add_text(out, "; without the headers ");
+        text_add(out, result->dropped, strlen(result->dropped), 0);
     }
 }
-
-/* ---- replay ---- */
 
 static void replayed_print(struct command *cmd, const char *id, const struct replay_result *result,
                            baton_code rc, const struct baton_error *err)
@@ -127,6 +41,12 @@ static void replayed_print(struct command *cmd, const char *id, const struct rep
         jsonw_key_text(&w, "role", dlq_or_null(result->role));
         if (result->attempt > 0) {
             jsonw_key_int(&w, "attempt", result->attempt);
+        }
+        if (result->signed_by[0] != '\0') {
+            jsonw_key_text(&w, "signed_by", result->signed_by);
+        }
+        if (result->dropped[0] != '\0') {
+            jsonw_key_text(&w, "without", result->dropped);
         }
         if (rc != BATON_OK) {
             jsonw_key_text(&w, "code", baton_code_word(rc));
@@ -145,6 +65,9 @@ static void replayed_print(struct command *cmd, const char *id, const struct rep
                        on && result->what == REPLAYED_would
                            ? "nothing was done (dry run); whether it may, its owner decides"
                            : replayed_text(result->what));
+            if (result->what == REPLAYED_would) {
+                add_plan(&out, result);
+            }
         } else {
             buf_printf(&out, "%s: ", baton_code_word(rc));
             text_add(&out, err->text, strlen(err->text), 0);
@@ -173,41 +96,157 @@ static baton_code replay_one(struct command *cmd, struct session *session, const
     return rc;
 }
 
-/* Every chosen one is tried; the first refusal is the exit status. */
+/* Many: what they share, while they are replayed one after the other. */
+struct many {
+    struct command *cmd;
+    struct pace pace;
+    baton_code first; /* the first refusal is the exit status */
+    size_t held;
+};
+
+static bool on_next(void *arg)
+{
+    return pace_next(&((struct many *)arg)->pace);
+}
+
+static void on_done(void *arg, const char *id, const struct replay_result *result, baton_code rc,
+                    const struct baton_error *err)
+{
+    struct many *many = arg;
+    replayed_print(many->cmd, id, result, rc, err);
+    many->held += rc == BATON_OK && result->what == REPLAYED_held ? 1 : 0;
+    many->first = many->first == BATON_OK ? rc : many->first;
+}
+
+/* How many go together: a rate keeps them apart. */
+static size_t batch_of(const struct many *many)
+{
+    const int64_t tenth = many->pace.per_second / 10;
+    return many->pace.per_second == 0 || tenth > OPERATE_BATCH ? OPERATE_BATCH
+           : tenth > 1                                         ? (size_t)tenth
+                                                               : 1;
+}
+
+/* Those of one service that follow one another go together. */
+static void replay_turns(struct session *session, struct operates *operates,
+                         const struct dlq_chosen *chosen, size_t count,
+                         const struct replay_request *request, struct many *many,
+                         struct replay_outcome *outcomes)
+{
+    struct parked parked[OPERATE_BATCH];
+    bool go_on = true;
+    for (size_t i = 0; go_on && i < count;) {
+        size_t n = 0;
+        while (n < batch_of(many) && i + n < count &&
+               (n == 0 || strcmp(chosen->list[i + n].service, parked[0].service) == 0) &&
+               (go_on = on_next(many))) {
+            const struct dlq_choice *choice = &chosen->list[i + n];
+            parked[n++] = (struct parked){choice->id, choice->service, choice->run_id, choice->role,
+                                          choice->attempt};
+        }
+        if (n > 0) {
+            replay_parked(session, operates, parked, n, request, outcomes);
+        }
+        for (size_t k = 0; k < n; k++) {
+            on_done(many, parked[k].turn_id, &outcomes[k].result, outcomes[k].rc, &outcomes[k].err);
+        }
+        i += n;
+    }
+}
+
+static baton_code replay_parked_ones(struct session *session, const struct dlq_chosen *chosen,
+                                     size_t count, const struct replay_request *request,
+                                     struct many *many, struct baton_error *err)
+{
+    struct replay_outcome *outcomes = calloc(OPERATE_BATCH, sizeof(*outcomes));
+    struct operates *operates = NULL;
+    if (outcomes == NULL) {
+        return baton_fail(err, BATON_E_no_memory, "no memory for a list");
+    }
+    baton_code rc = count > 0 ? operates_open(session, &operates, err) : BATON_OK;
+    if (rc == BATON_OK) {
+        replay_turns(session, operates, chosen, count, request, many, outcomes);
+    }
+    operates_close(operates);
+    free(outcomes);
+    return rc;
+}
+
+static baton_code replay_records(struct session *session, const struct dlq_chosen *chosen,
+                                 size_t from, const struct replay_request *request,
+                                 struct many *many, struct baton_error *err)
+{
+    const struct replay_hooks hooks = {on_next, on_done, many};
+    const char **ids = calloc(chosen->count - from + 1, sizeof(*ids));
+    if (ids == NULL) {
+        return baton_fail(err, BATON_E_no_memory, "no memory for a list");
+    }
+    for (size_t i = from; i < chosen->count; i++) {
+        ids[i - from] = chosen->list[i].id;
+    }
+    baton_code rc = replay_letters(session, ids, chosen->count - from, request, &hooks, err);
+    free(ids);
+    return rc;
+}
+
+/* Every chosen one is tried: parked turns, then rejected records, which stand behind them. */
 static baton_code replay_chosen(struct command *cmd, struct session *session,
                                 const struct replay_request *request, struct baton_error *err)
 {
-    struct chosen chosen = {.hold = request->again ? NULL : cmd};
-    baton_code first = BATON_OK;
-    baton_code rc = choose(cmd, session, &chosen, err);
+    struct dlq_chosen chosen = {.hold = request->again ? NULL : cmd};
+    struct many many = {.cmd = cmd};
+    baton_code rc = dlq_choose(cmd, session, &chosen, err);
     if (rc == BATON_OK) {
-        struct pace pace = pace_begin(cmd, "replayed", chosen.count, command_int(cmd, "rate"));
-        for (size_t i = 0; i < chosen.count && pace_next(&pace); i++) {
-            baton_code one = replay_one(cmd, session, chosen.list[i].id, request);
-            first = first == BATON_OK ? one : first;
+        size_t turns = 0;
+        while (turns < chosen.count && chosen.list[turns].parked) {
+            turns++;
         }
-        pace_end(&pace);
-        tell_rest(cmd, &chosen, &pace);
-        first = first == BATON_OK && pace.done < chosen.count ? BATON_E_stopped : first;
+        many.pace = pace_begin(cmd, "replayed", chosen.count, command_int(cmd, "rate"));
+        rc = replay_parked_ones(session, &chosen, turns, request, &many, err);
+        if (rc == BATON_OK && many.pace.done == turns && turns < chosen.count) {
+            rc = replay_records(session, &chosen, turns, request, &many, err);
+        }
+        pace_end(&many.pace);
+        chosen.held += many.held;
+        dlq_tell_rest(cmd, &chosen, &many.pace);
+        many.first =
+            many.first == BATON_OK && many.pace.done < chosen.count ? BATON_E_stopped : many.first;
     }
     free(chosen.list);
-    if (rc == BATON_OK && first != BATON_OK) {
-        err->code = first; /* told already */
+    if (rc == BATON_OK && many.first != BATON_OK) {
+        err->code = many.first; /* told already */
     }
     return rc;
+}
+
+/* Signatures and passes are what a record is, and belong to it. */
+static bool without_fits(const struct replay_request *request)
+{
+    for (size_t i = 0; i < request->n_without; i++) {
+        if (request->without[i][0] == '\0' || strncmp(request->without[i], "baton-", 6) == 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static int run_replay(struct command *cmd)
 {
     struct session session = {0};
     struct baton_error err = {BATON_OK, ""};
-    const struct replay_request request = {
+    struct replay_request request = {
+        .hold = cmd->n_args == 0 && !command_flag(cmd, "again"),
         .to = command_text(cmd, "to"),
         .again = command_flag(cmd, "again"),
         .dry_run = command_flag(cmd, "dry-run"),
         .timeout_ms = command_int(cmd, "timeout"),
     };
     int status = 0;
+    request.without = command_list(cmd, "without", &request.n_without);
+    if (!without_fits(&request)) {
+        return command_usage(cmd, "--without names headers of others; those of baton-* belong to "
+                                  "the record");
+    }
     if (cmd->n_args > 0 && (dlq_filtered(cmd) || command_given(cmd, "limit"))) {
         return command_usage(
             cmd,
@@ -248,7 +287,11 @@ static const struct command_option replay_options[] = {
     {.name = "rate", .argument = "N", .kind = OPTION_int, .fallback = "0", .min = 0, .max = 10000,
      .help = "At most N a second of those that were chosen, so that a provider that is just back is not "
              "run over. 0: no bound."},
-    {.name = "dry-run", .kind = OPTION_flag, .help = "Says what would be replayed, does nothing."},
+    {.name = "without", .argument = "HEADER", .kind = OPTION_multi,
+     .help = "Of rejected records: leaves this header out, too. What the dead-letter topic added always is; --dry-run "
+             "says which."},
+    {.name = "dry-run", .kind = OPTION_flag,
+     .help = "Says what would be replayed, to which topic's service, without which headers; does nothing."},
     {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = OPERATE_TIMEOUT,
      .help = "How long to wait for the owner's answer; not at all where no worker lives."},
 };
@@ -263,9 +306,13 @@ const struct baton_command cmd_dlq_replay = {
         "A parked turn gets its next attempt: same turn, same role. The replay names the attempt "
         "that "
         "was parked, so replaying twice is one replay. A rejected record is written to its topic "
-        "again, byte for byte: after its key was trusted, say.\n\n"
-        "Chosen by --service and the like, what failed again in the same way after its last replay "
-        "is "
+        "again, byte for byte: after its key was trusted, say. It is written only while no turn "
+        "log knows its turn, it does not "
+        "wait in its topic, and no later letter has the same bytes. One that had expired is signed "
+        "again by its origin, "
+        "with new times: where that key is.\n\n"
+        "Chosen by --where and the like, what failed or was rejected again in the same way after "
+        "its last replay is "
         "held back; --again takes it, too. Ctrl-C stops between two of them, and the same command "
         "goes "
         "on: what was replayed is not dead any more. Two operators at once do no harm.",
@@ -279,159 +326,4 @@ const struct baton_command cmd_dlq_replay = {
              "parked.\n",
     .args_max = 100,
     .run = run_replay,
-};
-
-/* ---- discard ---- */
-
-/* A parked turn is discarded by cancelling it, and only while it is parked. */
-static baton_code discard_one(struct command *cmd, struct session *session, struct choice *choice,
-                              struct baton_error *err)
-{
-    char reason[LIMIT_REASON + 1];
-    struct control control = {.kind = CONTROL_cancel, .reason = reason};
-    struct operated operated;
-    snprintf(reason, sizeof(reason), "%s", command_text(cmd, "reason"));
-    if (!choice->parked) {
-        said(cmd, choice->id, choice->service, "none",
-             "a rejected record needs none: nothing waits for it, and it ages out");
-        return BATON_OK;
-    }
-    if (command_flag(cmd, "dry-run")) {
-        said(cmd, choice->id, choice->service, "would", "nothing was done (dry run)");
-        return BATON_OK;
-    }
-    control.turn_id = turn_id_of(choice->id);
-    baton_code rc = identity_may_operate(&session->identity, choice->service, err);
-    if (rc == BATON_OK) {
-        rc = operate_turn(session, &control, choice->service, choice->run_id,
-                          command_int(cmd, "timeout"), &operated, err);
-    }
-    if (rc == BATON_OK && operated.answered && operated.code != BATON_OK) {
-        rc = baton_fail(err, operated.code, "turn %s at %s: %s", choice->id, choice->service,
-                        baton_code_text(operated.code));
-    }
-    said(cmd, choice->id, choice->service,
-         rc != BATON_OK      ? "failed"
-         : operated.answered ? "discarded"
-                             : "queued",
-         rc != BATON_OK      ? err->text
-         : operated.answered ? NULL
-                             : "no worker has answered yet; the cancel is in the log");
-    return rc;
-}
-
-/* The named ones, looked up so that only dead letters are discarded. */
-static baton_code name_them(struct command *cmd, struct session *session, struct chosen *chosen,
-                            struct baton_error *err)
-{
-    chosen->list = calloc(cmd->n_args, sizeof(*chosen->list));
-    if (chosen->list == NULL) {
-        return baton_fail(err, BATON_E_no_memory, "no memory for a list");
-    }
-    for (size_t i = 0; i < cmd->n_args; i++) {
-        struct choice *choice = &chosen->list[chosen->count++];
-        struct turn_life life = {.found = false};
-        struct turn_id id;
-        if (letter_id_valid(cmd->args[i])) {
-            snprintf(choice->id, sizeof(choice->id), "%s", cmd->args[i]);
-            continue;
-        }
-        baton_code rc = turns_find(session, cmd->args[i], &id, &life, NULL, err);
-        if (rc == BATON_OK && life.now.state != TURN_parked) {
-            rc =
-                baton_fail(err, BATON_E_not_parked, "turn %s is %s, no dead letter%s", id.s,
-                           turn_state_word(life.now.state),
-                           turn_state_open(life.now.state) ? "; `baton turns cancel` ends it" : "");
-        }
-        if (rc == BATON_OK) {
-            snprintf(choice->id, sizeof(choice->id), "%s", id.s);
-            snprintf(choice->service, sizeof(choice->service), "%s", life.service);
-            snprintf(choice->run_id, sizeof(choice->run_id), "%s", life.now.run_id.s);
-            choice->parked = true;
-        }
-        turn_life_done(&life);
-        if (rc != BATON_OK) {
-            return rc;
-        }
-    }
-    return BATON_OK;
-}
-
-static int discard_all(struct command *cmd, struct session *session, struct chosen *chosen)
-{
-    int status = 0;
-    struct pace pace = pace_begin(cmd, "discarded", chosen->count, 0);
-    for (size_t i = 0; i < chosen->count && pace_next(&pace); i++) {
-        struct baton_error err = {BATON_OK, ""};
-        const int one = baton_code_exit(discard_one(cmd, session, &chosen->list[i], &err));
-        status = status == 0 ? one : status;
-    }
-    pace_end(&pace);
-    tell_rest(cmd, chosen, &pace);
-    return status == 0 && pace.done < chosen->count ? baton_code_exit(BATON_E_stopped) : status;
-}
-
-static int run_discard(struct command *cmd)
-{
-    struct session session = {0};
-    struct baton_error err = {BATON_OK, ""};
-    struct chosen chosen = {.count = 0};
-    const bool by_filter = dlq_filtered(cmd);
-    const size_t reason_len = strlen(command_text(cmd, "reason"));
-    if (reason_len == 0 || reason_len > LIMIT_REASON) {
-        return command_usage(cmd, "--reason says why, for who reads it later, in 1 to %d bytes",
-                             LIMIT_REASON);
-    }
-    if ((cmd->n_args > 0) == by_filter) {
-        return command_usage(cmd, "name what to discard, or choose by --service, --role, --class, "
-                                  "--code and the like; not both");
-    }
-    if (by_filter && !command_flag(cmd, "yes") && !command_flag(cmd, "dry-run")) {
-        return command_usage(cmd, "turns that are discarded do not come back: look with --dry-run, "
-                                  "then say --yes");
-    }
-    baton_code rc = session_open_signing(cmd, &session, &err);
-    if (rc == BATON_OK) {
-        rc = by_filter ? choose(cmd, &session, &chosen, &err)
-                       : name_them(cmd, &session, &chosen, &err);
-    }
-    const int status =
-        rc == BATON_OK ? discard_all(cmd, &session, &chosen) : command_fail(cmd, rc, &err);
-    free(chosen.list);
-    session_done(&session);
-    return status;
-}
-
-/* clang-format off */
-static const struct command_option discard_options[] = {
-    DLQ_FILTER_OPTIONS,
-    {.name = "reason", .argument = "TEXT", .kind = OPTION_text, .required = true,
-     .help = "Why, kept with each turn."},
-    {.name = "limit", .letter = 'n', .argument = "N", .kind = OPTION_int, .fallback = "50", .min = 1,
-     .max = DLQ_LIST_MAX, .help = "At most N of those that were chosen."},
-    {.name = "yes", .letter = 'y', .kind = OPTION_flag,
-     .help = "Really discard all that were chosen."},
-    {.name = "dry-run", .kind = OPTION_flag, .help = "Says what would be discarded, does nothing."},
-    {.name = "timeout", .argument = "DURATION", .kind = OPTION_duration, .fallback = OPERATE_TIMEOUT,
-     .help = "How long to wait for the owner's answer; not at all where no worker lives."},
-};
-/* clang-format on */
-
-const struct baton_command cmd_dlq_discard = {
-    .name = "discard",
-    .summary = "cancel parked turns that shall not be tried again",
-    .usage = "ID... --reason TEXT [--json]\n" DLQ_FILTER_USAGE
-             " --reason TEXT (--dry-run|--yes) [--limit N] [--json]",
-    .description =
-        "A parked turn is cancelled, for good, with who and why; a run that it belongs to hears of "
-        "it. "
-        "A rejected record needs none: nothing waits for it, and it leaves the topic by age. Who "
-        "operates the service may do this.",
-    .options = discard_options,
-    .n_options = COUNT_OF(discard_options),
-    .examples = "baton dlq discard 7f3a90 --reason \"done by hand\"\n"
-                "baton dlq discard --run r-41 --reason \"given up\" --dry-run\n",
-    .exits = "0 discarded, or queued where no worker answered; 6 the turn is not parked.\n",
-    .args_max = 100,
-    .run = run_discard,
 };

@@ -1,6 +1,6 @@
 /*
  * What chooses among dead letters: --where KEY=VALUE[,KEY=VALUE…] and the options of the same names.
- * In: cmd_dlq.c, cmd_dlq_list.c, cmd_dlq_show.c, cmd_dlq_replay.c
+ * In: cmd_dlq.c, cmd_dlq_list.c, cmd_dlq_choose.c
  */
 #include "producer/cmd_dlq.h"
 

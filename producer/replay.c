@@ -1,23 +1,16 @@
 /*
- * Replays one dead letter.
- * In: producer/cmd_dlq.c
- * Out: producer/operate.c, common/log/log.c
+ * Replays a parked turn.
+ * In: producer/cmd_dlq_replay.c
+ * Out: producer/operate.c, topics/turn_log.c
  */
 #include "producer/replay.h"
 
 #include "common/base/check.h"
-#include "common/base/text.h"
 #include "producer/operate.h"
-#include "topics/catalogue.h"
-#include "topics/letters.h"
-#include "topics/scan.h"
 #include "topics/turn_log.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define SEND_TIMEOUT_MS 10000
 
 #define REPLAYED_WORD(word, text) #word,
 #define REPLAYED_TEXT(word, text) text,
@@ -107,7 +100,7 @@ static baton_code second_look(struct session *session, const char *turn_id, int 
 }
 
 /* What the owner's refusal means for who asked. */
-static baton_code refused(const struct turn_life *life, const struct replay_request *request,
+static baton_code refused(const struct parked *parked, const struct replay_request *request,
                           baton_code code, struct baton_error *err)
 {
     if (request->to != NULL && code == BATON_E_not_permitted) {
@@ -116,49 +109,61 @@ static baton_code refused(const struct turn_life *life, const struct replay_requ
             "turn %s at %s is not passed on to %s: either that has had the turn, or "
             "it does not serve the role %s, or %s may not pass that role to it; `baton "
             "config check` and `baton keys list` show which",
-            life->now.id.s, life->service, request->to, role_word(life->now.role), life->service);
+            parked->turn_id, parked->service, request->to, parked->role, parked->service);
     }
     if (request->to != NULL && code == BATON_E_topic_missing) {
         return baton_fail(err, code, "service %s has no topic: `baton topics apply` makes it",
                           request->to);
     }
-    return baton_fail(err, code, "turn %s at %s: %s%s", life->now.id.s, life->service,
+    return baton_fail(err, code, "turn %s at %s: %s%s", parked->turn_id, parked->service,
                       baton_code_text(code),
                       code == BATON_E_replays_exhausted ? "; --again replays it once more" : "");
 }
 
-static baton_code send_replay(struct session *session, const struct turn_life *life,
-                              const struct replay_request *request, struct replay_result *result,
-                              struct baton_error *err)
+static struct control control_of(const struct parked *parked, const struct replay_request *request)
 {
     struct control control = {.kind = CONTROL_replay,
-                              .turn_id = life->now.id,
-                              .attempt = life->now.attempt,
+                              .turn_id = turn_id_of(parked->turn_id),
+                              .attempt = parked->attempt,
                               .again = request->again};
-    struct operated operated;
-    bool already = false;
     if (request->to != NULL) {
         control.to = service_id_of(request->to);
     }
-    baton_code rc = operate_turn(session, &control, life->service, life->now.run_id.s,
-                                 request->timeout_ms, &operated, err);
-    if (rc != BATON_OK) {
-        return rc;
-    }
-    if (!operated.answered || operated.code == BATON_OK) {
-        result->what = !operated.answered    ? REPLAYED_queued
+    return control;
+}
+
+/* What the owner's answer means. */
+static baton_code hear_owner(struct session *session, const struct parked *parked,
+                             const struct replay_request *request, const struct operated *operated,
+                             struct replay_result *result, struct baton_error *err)
+{
+    baton_code rc = BATON_OK;
+    bool already = false;
+    if (!operated->answered || operated->code == BATON_OK) {
+        result->what = !operated->answered   ? REPLAYED_queued
                        : request->to != NULL ? REPLAYED_passed
                                              : REPLAYED_replayed;
         return BATON_OK;
     }
-    if (operated.code == BATON_E_not_parked || operated.code == BATON_E_turn_closed) {
-        rc = second_look(session, life->now.id.s, life->now.attempt, &already, err);
+    if (operated->code == BATON_E_not_parked || operated->code == BATON_E_turn_closed) {
+        rc = second_look(session, parked->turn_id, parked->attempt, &already, err);
     }
     if (rc == BATON_OK && already) {
         result->what = REPLAYED_already;
         return BATON_OK;
     }
-    return rc != BATON_OK ? rc : refused(life, request, operated.code, err);
+    return rc != BATON_OK ? rc : refused(parked, request, operated->code, err);
+}
+
+static baton_code send_replay(struct session *session, const struct parked *parked,
+                              const struct replay_request *request, struct replay_result *result,
+                              struct baton_error *err)
+{
+    struct control control = control_of(parked, request);
+    struct operated operated;
+    baton_code rc = operate_turn(session, &control, parked->service, parked->run_id,
+                                 request->timeout_ms, &operated, err);
+    return rc == BATON_OK ? hear_owner(session, parked, request, &operated, result, err) : rc;
 }
 
 static baton_code check_target(struct session *session, const struct replay_request *request,
@@ -166,6 +171,57 @@ static baton_code check_target(struct session *session, const struct replay_requ
 {
     return request->to != NULL ? config_service_get(session->config, request->to, NULL, err)
                                : BATON_OK;
+}
+
+static void begin_result(const struct parked *parked, const struct replay_request *request,
+                         struct replay_result *result)
+{
+    *result = (struct replay_result){.attempt = parked->attempt};
+    snprintf(result->turn_id, sizeof(result->turn_id), "%s", parked->turn_id);
+    snprintf(result->service, sizeof(result->service), "%s", parked->service);
+    snprintf(result->role, sizeof(result->role), "%s", parked->role);
+    snprintf(result->to, sizeof(result->to), "%s", request->to != NULL ? request->to : "");
+}
+
+static baton_code replay_here(struct session *session, const struct parked *parked,
+                              const struct replay_request *request, struct replay_result *result,
+                              struct baton_error *err)
+{
+    baton_code rc = identity_may_operate(&session->identity, parked->service, err);
+    result->what = REPLAYED_would;
+    return rc == BATON_OK && !request->dry_run ? send_replay(session, parked, request, result, err)
+                                               : rc;
+}
+
+void replay_parked(struct session *session, struct operates *operates, const struct parked *parked,
+                   size_t count, const struct replay_request *request,
+                   struct replay_outcome *ret_outcomes)
+{
+    struct operate_one all[OPERATE_BATCH];
+    struct baton_error err = {BATON_OK, ""};
+    BATON_PRE(count > 0 && count <= OPERATE_BATCH);
+    baton_code rc = check_target(session, request, &err);
+    if (rc == BATON_OK) {
+        rc = identity_may_operate(&session->identity, parked[0].service, &err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        begin_result(&parked[i], request, &ret_outcomes[i].result);
+        ret_outcomes[i].result.what = REPLAYED_would;
+        all[i] = (struct operate_one){.control = control_of(&parked[i], request),
+                                      .run_id = parked[i].run_id};
+    }
+    if (rc == BATON_OK && !request->dry_run) {
+        rc = operates_send(operates, parked[0].service, all, count, request->timeout_ms, &err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct replay_outcome *one = &ret_outcomes[i];
+        one->rc = rc;
+        one->err = err;
+        if (rc == BATON_OK && !request->dry_run) {
+            one->rc =
+                hear_owner(session, &parked[i], request, &all[i].operated, &one->result, &one->err);
+        }
+    }
 }
 
 baton_code replay_turn(struct session *session, const char *turn_id,
@@ -182,138 +238,15 @@ baton_code replay_turn(struct session *session, const char *turn_id,
         (rc = judge(&life, request, &already, err)) != BATON_OK) {
         goto out;
     }
-    ret_result->attempt = life.now.attempt;
-    snprintf(ret_result->service, sizeof(ret_result->service), "%s", life.service);
-    snprintf(ret_result->role, sizeof(ret_result->role), "%s", role_word(life.now.role));
-    snprintf(ret_result->to, sizeof(ret_result->to), "%s", request->to != NULL ? request->to : "");
+    const struct parked parked = {life.now.id.s, life.service, life.now.run_id.s,
+                                  role_word(life.now.role), life.now.attempt};
+    begin_result(&parked, request, ret_result);
     if (already) {
         ret_result->what = REPLAYED_already;
-    } else if ((rc = identity_may_operate(&session->identity, life.service, err)) == BATON_OK) {
-        ret_result->what = REPLAYED_would;
-        if (!request->dry_run) {
-            rc = send_replay(session, &life, request, ret_result, err);
-        }
+    } else {
+        rc = replay_here(session, &parked, request, ret_result, err);
     }
 out:
     turn_life_done(&life);
     return rc;
-}
-
-/* ---- a rejected record ---- */
-
-struct letter_replay {
-    struct session *session;
-    const struct replay_request *request;
-    struct replay_result *result;
-    baton_code rc;
-    struct baton_error *err;
-};
-
-/* The topic that the letter came from must be an input of the service whose dead letter it is. */
-static baton_code origin_of(const struct session *session, const struct letter *letter,
-                            struct topic_name *ret_topic, struct baton_error *err)
-{
-    static const enum topic_kind inputs[] = {TOPIC_handoff, TOPIC_control};
-    if (strcmp(letter->service, LETTERS_OF_RUNS) == 0) {
-        *ret_topic = topic_name(TOPIC_requests, session->config->prefix.s, NULL);
-        if (strcmp(ret_topic->s, letter->topic) == 0) {
-            return BATON_OK;
-        }
-    }
-    for (size_t i = 0; i < COUNT_OF(inputs); i++) {
-        *ret_topic = topic_name(inputs[i], session->config->prefix.s, letter->service);
-        if (strcmp(ret_topic->s, letter->topic) == 0) {
-            return BATON_OK;
-        }
-    }
-    return baton_fail(err, BATON_E_invalid_request,
-                      "dead letter %s names topic '%s' as its origin, which is no input of service "
-                      "%s: it is not written anywhere",
-                      letter->id.s, text_quote_of(letter->topic).s, letter->service);
-}
-
-static baton_code write_again(struct session *session, const struct letter *letter,
-                              const char *topic, struct baton_error *err)
-{
-    struct log_header headers[LOG_HEADERS_MAX];
-    struct log_publisher *publisher = NULL;
-    struct log_record record = *letter->record;
-    const char *key = record.key;
-    int32_t partitions = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < record.n_headers && n < COUNT_OF(headers); i++) {
-        if (!letter_context_header(record.headers[i].name)) {
-            headers[n++] = record.headers[i];
-        }
-    }
-    record.topic = topic;
-    record.headers = headers;
-    record.n_headers = n;
-    record.partition = LOG_PARTITION_BY_KEY;
-    baton_code rc = scan_partitions(session->log, topic, &partitions, err);
-    if (rc != BATON_OK) {
-        return rc;
-    }
-    /* Without a key, or with one that names its partition by number, it goes where it came from. */
-    if ((key == NULL || (record.key_len > 0 && key[0] == '~')) && letter->from_partition >= 0 &&
-        letter->from_partition < partitions) {
-        record.partition = letter->from_partition;
-    }
-    if ((rc = log_publisher_open(session->log, &publisher, err)) == BATON_OK) {
-        rc = log_publish(publisher, &record, 1, SEND_TIMEOUT_MS, err);
-        log_publisher_close(publisher);
-    }
-    return rc;
-}
-
-static bool on_letter(void *arg, const struct letter *letter)
-{
-    struct letter_replay *replay = arg;
-    struct session *session = replay->session;
-    struct replay_result *result = replay->result;
-    struct turn_life life = {.found = false};
-    struct topic_name topic;
-    bool handoff;
-    snprintf(result->service, sizeof(result->service), "%s", letter->service);
-    snprintf(result->turn_id, sizeof(result->turn_id), "%s", letter->turn_id);
-    snprintf(result->role, sizeof(result->role), "%s", letter->role);
-    if ((replay->rc = origin_of(session, letter, &topic, replay->err)) != BATON_OK ||
-        (replay->rc = identity_may_operate(&session->identity, letter->service, replay->err)) !=
-            BATON_OK) {
-        return false;
-    }
-    handoff = strcmp(topic.s,
-                     topic_name(TOPIC_handoff, session->config->prefix.s, letter->service).s) == 0;
-    if (handoff && letter->turn_id[0] != '\0') {
-        replay->rc =
-            turn_log_find(session->log, session->config, letter->turn_id, &life, replay->err);
-    }
-    if (replay->rc == BATON_OK && life.found) {
-        result->what =
-            REPLAYED_already; /* the log knows the turn: it would be a duplicate at best */
-    } else if (replay->rc == BATON_OK) {
-        result->what = replay->request->dry_run ? REPLAYED_would : REPLAYED_written;
-        if (!replay->request->dry_run) {
-            replay->rc = write_again(session, letter, topic.s, replay->err);
-        }
-    }
-    turn_life_done(&life);
-    return false;
-}
-
-baton_code replay_letter(struct session *session, const char *letter_id,
-                         const struct replay_request *request, struct replay_result *ret_result,
-                         struct baton_error *err)
-{
-    struct letter_replay replay = {session, request, ret_result, BATON_OK, err};
-    memset(ret_result, 0, sizeof(*ret_result));
-    if (request->to != NULL) {
-        return baton_fail(
-            err, BATON_E_invalid_request,
-            "%s is a rejected record and no turn: it goes to its own topic, --to does "
-            "not apply",
-            letter_id);
-    }
-    baton_code rc = letters_one(session->log, session->config, letter_id, on_letter, &replay, err);
-    return rc == BATON_OK ? replay.rc : rc;
 }

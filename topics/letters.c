@@ -111,10 +111,17 @@ static bool rejected(const struct log_record *record)
     return header_of(record, DEAD_LETTER_COUNT) == NULL;
 }
 
+baton_code letter_code(const struct log_record *record)
+{
+    char word[64];
+    baton_code code;
+    text_of(record, DEAD_LETTER_CODE, word, sizeof(word));
+    return baton_code_parse(word, &code) ? code : BATON_E_unexpected;
+}
+
 static void letter_read(const char *service, const struct log_record *record,
                         struct letter *ret_letter)
 {
-    char code[64];
     memset(ret_letter, 0, sizeof(*ret_letter));
     ret_letter->service = service;
     ret_letter->partition = record->partition;
@@ -123,10 +130,7 @@ static void letter_read(const char *service, const struct log_record *record,
     ret_letter->record = record;
     snprintf(ret_letter->id.s, sizeof(ret_letter->id.s), "%s:%d:%lld", service,
              (int)record->partition, (long long)record->offset);
-    text_of(record, DEAD_LETTER_CODE, code, sizeof(code));
-    if (!baton_code_parse(code, &ret_letter->code)) {
-        ret_letter->code = BATON_E_unexpected;
-    }
+    ret_letter->code = letter_code(record);
     text_of(record, DEAD_LETTER_MESSAGE, ret_letter->message, sizeof(ret_letter->message));
     text_of(record, DEAD_LETTER_TOPIC, ret_letter->topic, sizeof(ret_letter->topic));
     ret_letter->from_partition = (int32_t)number_of(record, DEAD_LETTER_PARTITION, INT32_MAX);
@@ -249,48 +253,69 @@ bool letter_id_valid(const char *text)
     return id_split(text, service, &partition, &offset);
 }
 
+baton_code letter_id_split(const char *text, char ret_service[SERVICE_MAX + 1],
+                           int32_t *ret_partition, int64_t *ret_offset, struct baton_error *err)
+{
+    return id_split(text, ret_service, ret_partition, ret_offset)
+               ? BATON_OK
+               : baton_fail(err, BATON_E_invalid_request,
+                            "'%s' is no dead letter's id: a turn id, or service:partition:offset "
+                            "as `baton dlq list` shows it",
+                            text_quote_of(text).s);
+}
+
+baton_code letters_between(struct log *log, const struct config *config, const char *service,
+                           int32_t partition, int64_t first, int64_t last, letter_fn *fn, void *arg,
+                           struct baton_error *err)
+{
+    const struct config_service *known = NULL;
+    const bool runs = strcmp(service, LETTERS_OF_RUNS) == 0;
+    struct each each = {.fn = fn, .arg = arg};
+    int32_t partitions = 0;
+    int64_t low = 0;
+    int64_t high = 0;
+    baton_code rc = runs ? BATON_OK : config_service_get(config, service, &known, err);
+    if (rc != BATON_OK) {
+        return rc;
+    }
+    each.service = runs ? LETTERS_OF_RUNS : known->name.s;
+    const struct topic_name topic = topic_of(config, service);
+    if ((rc = scan_partitions(log, topic.s, &partitions, err)) != BATON_OK ||
+        partition >= partitions) {
+        return rc;
+    }
+    if ((rc = log_watermarks(log, topic.s, partition, &low, &high, err)) == BATON_OK) {
+        first = first < low ? low : first;
+        high = last < high ? last + 1 : high;
+        rc = scan_range(log, topic.s, partition, first, high, each_record, &each, NULL, err);
+    }
+    return rc;
+}
+
 struct one {
-    struct each each;
-    int64_t offset;
+    letter_fn *fn;
+    void *arg;
     bool found;
 };
 
-static bool one_record(void *arg, const struct log_record *record)
+static bool one_letter(void *arg, const struct letter *letter)
 {
     struct one *one = arg;
-    if (record->offset == one->offset && rejected(record)) {
-        one->found = true;
-        each_record(&one->each, record);
-    }
-    return false;
+    one->found = true;
+    return one->fn(one->arg, letter);
 }
 
 baton_code letters_one(struct log *log, const struct config *config, const char *id, letter_fn *fn,
                        void *arg, struct baton_error *err)
 {
-    char name[SERVICE_MAX + 1];
+    char service[SERVICE_MAX + 1];
     int32_t partition;
-    int32_t partitions;
-    struct one one = {.each = {.fn = fn, .arg = arg}};
-    baton_code rc;
-    if (!id_split(id, name, &partition, &one.offset)) {
-        return baton_fail(err, BATON_E_invalid_request,
-                          "'%s' is no dead letter's id: a turn id, or service:partition:offset as "
-                          "`baton dlq list` shows it",
-                          text_quote_of(id).s);
-    }
-    const struct config_service *service = NULL;
-    const bool runs = strcmp(name, LETTERS_OF_RUNS) == 0;
-    if (!runs && (rc = config_service_get(config, name, &service, err)) != BATON_OK) {
-        return rc;
-    }
-    one.each.service = runs ? LETTERS_OF_RUNS : service->name.s;
-    struct topic_name topic = topic_of(config, name);
-    if ((rc = scan_partitions(log, topic.s, &partitions, err)) != BATON_OK) {
-        return rc;
-    }
-    if (partition < partitions) {
-        rc = scan_partition(log, topic.s, partition, one.offset, one_record, &one, NULL, err);
+    int64_t offset;
+    struct one one = {.fn = fn, .arg = arg};
+    baton_code rc = letter_id_split(id, service, &partition, &offset, err);
+    if (rc == BATON_OK) {
+        rc =
+            letters_between(log, config, service, partition, offset, offset, one_letter, &one, err);
     }
     if (rc == BATON_OK && !one.found) {
         return baton_fail(err, BATON_E_handoff_not_found,

@@ -62,9 +62,18 @@ baton_code letters_tail(struct tail *tail, const struct config *config, const ch
  */
 baton_code letters_one(struct log *log, const struct config *config, const char *id, letter_fn *fn,
                        void *arg, struct baton_error *err);
+/* The rejected records of one partition from offset first to last, in order; false stops. */
+baton_code letters_between(struct log *log, const struct config *config, const char *service,
+                           int32_t partition, int64_t first, int64_t last, letter_fn *fn, void *arg,
+                           struct baton_error *err);
+/* Takes an id apart; invalid_request as of letters_one. */
+baton_code letter_id_split(const char *text, char ret_service[SERVICE_MAX + 1],
+                           int32_t *ret_partition, int64_t *ret_offset, struct baton_error *err);
 /* Has text the form of a rejected record's id? */
 bool letter_id_valid(const char *text);
 
+/* Why a rejected record was rejected; unexpected: it does not say. */
+baton_code letter_code(const struct log_record *record);
 /* Is this a header that the dead-letter topic added? Those are left out of a replay. */
 bool letter_context_header(const char *name);
 

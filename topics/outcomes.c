@@ -41,9 +41,10 @@ static baton_code read_from(struct outcome_watch *watch, int64_t from, struct ba
     return rc;
 }
 
-baton_code outcome_watch_open(struct log *log, const char *prefix, const char *key,
-                              const struct outcome_trust *trust, struct outcome_watch **ret_watch,
-                              struct baton_error *err)
+/* key NULL: every key of the partition. */
+static baton_code open_at(struct log *log, const char *prefix, const char *key, int32_t partition,
+                          const struct outcome_trust *trust, struct outcome_watch **ret_watch,
+                          struct baton_error *err)
 {
     struct outcome_watch *watch = calloc(1, sizeof(*watch));
     int32_t partitions = 0;
@@ -55,9 +56,9 @@ baton_code outcome_watch_open(struct log *log, const char *prefix, const char *k
     }
     watch->log = log;
     watch->topic = topic_name(TOPIC_outcomes, prefix, NULL);
-    snprintf(watch->key, sizeof(watch->key), "%s", key);
+    snprintf(watch->key, sizeof(watch->key), "%s", key != NULL ? key : "");
     if ((rc = scan_partitions(log, watch->topic.s, &partitions, err)) == BATON_OK) {
-        watch->partition = log_partition_of(key, strlen(key), partitions);
+        watch->partition = key != NULL ? log_partition_of(key, strlen(key), partitions) : partition;
         watch->receiver = (struct receiver){.trust = trust->trust,
                                             .fleet = trust->fleet,
                                             .proof_required = trust->required,
@@ -73,6 +74,20 @@ baton_code outcome_watch_open(struct log *log, const char *prefix, const char *k
     }
     *ret_watch = watch;
     return BATON_OK;
+}
+
+baton_code outcome_watch_open(struct log *log, const char *prefix, const char *key,
+                              const struct outcome_trust *trust, struct outcome_watch **ret_watch,
+                              struct baton_error *err)
+{
+    return open_at(log, prefix, key, 0, trust, ret_watch, err);
+}
+
+baton_code outcome_watch_open_all(struct log *log, const char *prefix, int32_t partition,
+                                  const struct outcome_trust *trust,
+                                  struct outcome_watch **ret_watch, struct baton_error *err)
+{
+    return open_at(log, prefix, NULL, partition, trust, ret_watch, err);
 }
 
 void outcome_watch_close(struct outcome_watch *watch)
@@ -97,7 +112,8 @@ static struct outcome *from_batch(struct outcome_watch *watch)
     while (watch->pos < watch->batch.count) {
         const struct log_record *record = &watch->batch.records[watch->pos++];
         struct receipt receipt;
-        if (record->key_len != key_len || memcmp(record->key, watch->key, key_len) != 0) {
+        if (key_len > 0 &&
+            (record->key_len != key_len || memcmp(record->key, watch->key, key_len) != 0)) {
             continue;
         }
         (void)receipt_outcome(&watch->receiver, record, &receipt);

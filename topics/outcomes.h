@@ -28,6 +28,10 @@ struct outcome_watch;
 baton_code outcome_watch_open(struct log *log, const char *prefix, const char *key,
                               const struct outcome_trust *trust, struct outcome_watch **ret_watch,
                               struct baton_error *err);
+/* The same of every key of a partition of `outcomes`: for who waits for many answers. */
+baton_code outcome_watch_open_all(struct log *log, const char *prefix, int32_t partition,
+                                  const struct outcome_trust *trust,
+                                  struct outcome_watch **ret_watch, struct baton_error *err);
 void outcome_watch_close(struct outcome_watch *watch);
 /* Reads on from the partition's first record: for an end that lies in the past. */
 baton_code outcome_watch_rewind(struct outcome_watch *watch, struct baton_error *err);

@@ -23,12 +23,13 @@ def copies(record, old_id, numbers):
         yield name, before + name + after.replace(old_id.encode(), name)
 
 
-def fill(host, topic, pairs, headers=(), spread_ms=0):
-    """Appends (key, value) pairs, each by its key. Local: `spread_ms` apart, the last one now."""
-    (fill_local if host.driver == "local" else fill_kafka)(host.log, topic, pairs, list(headers), spread_ms)
+def fill(host, topic, pairs, headers=()):
+    """Appends (key, value) pairs, each by its key, all with those headers; or (key, value, headers of its own)."""
+    records = ((one[0], one[1], list(one[2]) if len(one) > 2 else list(headers)) for one in pairs)
+    (fill_local if host.driver == "local" else fill_kafka)(host.log, topic, records)
 
 
-def fill_local(log, topic, pairs, headers, spread_ms):
+def fill_local(log, topic, records):
     connection = log.connect(write=True)
     try:
         connection.execute("PRAGMA cache_size = -200000")
@@ -36,14 +37,12 @@ def fill_local(log, topic, pairs, headers, spread_ms):
         connection.execute("BEGIN IMMEDIATE")
         about = connection.execute("SELECT * FROM topic WHERE name = ?", (topic,)).fetchone()
         parts = [dict(one) for one in connection.execute("SELECT * FROM part WHERE topic = ? ORDER BY no", (about["id"],))]
-        compact, text, now = about["cleanup"] == "compact", headers_encode(headers), int(time.time() * 1000)
-        pairs = list(pairs) if spread_ms else pairs
+        compact, now = about["cleanup"] == "compact", int(time.time() * 1000)
 
         def rows():
-            for number, (key, value) in enumerate(pairs):
+            for key, value, headers in records:
                 part = parts[partition_of(key, len(parts))]
-                at = now - (len(pairs) - number) * spread_ms if spread_ms else now
-                yield part["id"] << OFFSET_BITS | part["next"], at, key, value, text, part["id"] if compact else None
+                yield part["id"] << OFFSET_BITS | part["next"], now, key, value, headers_encode(headers), part["id"] if compact else None
                 part["next"] += 1
 
         connection.executemany("INSERT INTO record (id, at, key, value, headers, compact) VALUES (?, ?, ?, ?, ?, ?)", rows())
@@ -54,11 +53,11 @@ def fill_local(log, topic, pairs, headers, spread_ms):
     log.ring(topic)
 
 
-def fill_kafka(log, topic, pairs, headers, _):
+def fill_kafka(log, topic, records):
     partitions = log.partitions(topic)
     lib, client = log.lib, log.clients.get("bulk", 0, linger_ms=20, queue_buffering_max_messages=100000, acks="all")
     sent, client.bad, full = 0, [], b"Queue full"
-    for key, value in pairs:
+    for key, value, headers in records:
         kept = [c.create_string_buffer(data, len(data) + 1) for data in (key, value)]
         while True:
             arguments = [Argument(TOPIC, Value(text=topic.encode())), Argument(PARTITION, Value(number=partition_of(key, partitions))),
