@@ -43,6 +43,7 @@ struct mend {
 #define MEND_NONE ((struct mend){"", ""})
 #define MEND_COMMAND(text) ((struct mend){(text), ""})
 #define MEND_HINT(text) ((struct mend){"", (text)})
+#define MEND_SAID MEND_HINT("as it says") /* the text has it */
 #define MEND_RIGHTS                                                                                \
     ((struct mend){"baton topics plan --acl --format kafka-acls",                                  \
                    "for whoever gives rights on the cluster"})

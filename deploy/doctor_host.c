@@ -83,7 +83,7 @@ void doctor_check_folders(struct doctor *d)
     struct stat st;
     if (stat(d->config->state_dir, &st) != 0) {
         doctor_found(d, errno == ENOENT ? LEVEL_warn : LEVEL_error, BATON_E_bad_config,
-                     errno == ENOENT ? MEND_HINT("the first worker makes it") : MEND_NONE, NULL,
+                     errno == ENOENT ? MEND_HINT("the first worker makes it") : MEND_SAID, NULL,
                      "%s: %s", d->config->state_dir, strerror(errno));
     } else if ((st.st_mode & 0077) != 0) {
         char mend[4200];
@@ -170,7 +170,7 @@ void doctor_check_stores(struct doctor *d)
     struct baton_error err = {BATON_OK, ""};
     baton_code rc = stores_each(d->config->state_dir, NULL, NULL, on_store, d, &err);
     if (rc != BATON_OK) {
-        doctor_found(d, LEVEL_error, rc, MEND_NONE, NULL, "%s", err.text);
+        doctor_found(d, LEVEL_error, rc, MEND_SAID, NULL, "%s", err.text);
     }
 }
 

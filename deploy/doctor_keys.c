@@ -26,7 +26,7 @@ void doctor_check_trust(struct doctor *d)
         doctor_found_lines(d, LEVEL_error, rc, MEND_COMMAND("baton keys list"), &findings);
     } else {
         doctor_found(d, d->config->proof_required ? LEVEL_error : LEVEL_warn, rc,
-                     rc == BATON_E_key_unsafe ? MEND_NONE : MEND_COMMAND("baton keys apply"), NULL,
+                     rc == BATON_E_key_unsafe ? MEND_SAID : MEND_COMMAND("baton keys apply"), NULL,
                      "%s", err.text);
     }
     trust_free(trust);
@@ -51,7 +51,7 @@ static bool check_private(struct doctor *d, const char *name, const char *what)
         doctor_found(d, LEVEL_warn, BATON_OK, (struct mend){mend, "if this is the host for it"},
                      NULL, "%s has no private key here: %s", name, what);
     } else if (rc != BATON_OK) {
-        doctor_found(d, LEVEL_error, rc, MEND_NONE, NULL, "%s", err.text);
+        doctor_found(d, LEVEL_error, rc, MEND_SAID, NULL, "%s", err.text);
     }
     return rc == BATON_OK;
 }
@@ -90,7 +90,7 @@ static bool check_private_all(struct doctor *d)
         rc = identity_name(d->config, identity, &err);
     }
     if (rc != BATON_OK) {
-        doctor_found(d, LEVEL_error, rc, MEND_NONE, NULL, "%s", err.text);
+        doctor_found(d, LEVEL_error, rc, MEND_SAID, NULL, "%s", err.text);
         return false;
     }
     const bool known = trust_load(d->config->trust, &trust, &ignored, &err) == BATON_OK;
@@ -115,7 +115,7 @@ void doctor_check_keys(struct doctor *d)
     if (rc == BATON_E_unauthenticated && d->config->proof_required && !check_private_all(d)) {
         whole = false; /* a revoked key, named */
     } else if (rc != BATON_OK) {
-        doctor_found(d, LEVEL_error, rc, MEND_NONE, NULL, "%s", err.text);
+        doctor_found(d, LEVEL_error, rc, MEND_SAID, NULL, "%s", err.text);
         whole = false;
     } else if (plan.count == 0 && d->config->proof_required) {
         whole = check_private_all(d);

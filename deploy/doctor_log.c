@@ -17,7 +17,7 @@ void doctor_check_log(struct doctor *d)
         doctor_found(d, LEVEL_error, rc,
                      rc == BATON_E_service_unavailable && !kafka
                          ? MEND_COMMAND("baton topics apply")
-                         : MEND_NONE,
+                         : MEND_SAID,
                      NULL, "%s", err.text);
     } else if (kafka) {
         const bool sasl = d->config->kafka.sasl_username[0] != '\0';
@@ -43,11 +43,11 @@ static void found_topic(struct doctor *d, const struct provision_step *step)
                      NULL, "%s", step->text);
         break;
     case PROVISION_note:
-        doctor_found(d, LEVEL_warn, BATON_OK, MEND_NONE,
+        doctor_found(d, LEVEL_warn, BATON_OK, MEND_SAID,
                      "what the disks of its brokers lose is lost", "%s", step->text);
         break;
     case PROVISION_refuse:
-        doctor_found(d, LEVEL_error, BATON_E_topic_missing, MEND_NONE, NULL, "%s", step->text);
+        doctor_found(d, LEVEL_error, BATON_E_topic_missing, MEND_SAID, NULL, "%s", step->text);
         break;
     case PROVISION_hidden:
     case PROVISION_keep:
@@ -68,7 +68,7 @@ void doctor_check_topics(struct doctor *d)
     }
     baton_code rc = provision_plan_make(d->config, d->log, &plan, &err);
     if (rc != BATON_OK) {
-        doctor_found(d, LEVEL_error, rc, MEND_NONE, NULL, "%s", err.text);
+        doctor_found(d, LEVEL_error, rc, MEND_SAID, NULL, "%s", err.text);
         return;
     }
     for (size_t i = 0; i < plan.count; i++) {

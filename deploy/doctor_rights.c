@@ -71,8 +71,8 @@ static void tell(struct doctor *d, const struct wanted *wanted, const struct bat
         if (errs[i].code == BATON_E_not_permitted) {
             doctor_found(d, LEVEL_error, errs[i].code, MEND_RIGHTS, why, "%s", errs[i].text);
         } else if (errs[i].code != BATON_OK && errs[i].code != BATON_E_topic_missing) {
-            doctor_found(d, LEVEL_warn, BATON_OK, MEND_NONE, why, "it is not known yet: %s",
-                         errs[i].text);
+            doctor_found(d, LEVEL_warn, BATON_OK, MEND_HINT("try again"), why,
+                         "it is not known yet: %s", errs[i].text);
         }
         held += errs[i].code == BATON_OK;
     }
@@ -92,7 +92,7 @@ static void ask(struct doctor *d, const struct wanted *wanted)
         doctor_found(d, LEVEL_error, BATON_E_no_memory, MEND_NONE, NULL,
                      "no memory for the rights");
     } else if (log_may_write(d->log, topics, wanted->count, errs, &err) != BATON_OK) {
-        doctor_found(d, LEVEL_error, err.code, MEND_NONE, NULL, "%s", err.text);
+        doctor_found(d, LEVEL_error, err.code, MEND_SAID, NULL, "%s", err.text);
     } else {
         tell(d, wanted, errs);
     }

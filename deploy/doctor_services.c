@@ -239,7 +239,7 @@ void doctor_check_services(struct doctor *d)
         } else if (rc != BATON_E_topic_missing) {      /* told with the topics */
             bool hidden = rc == BATON_E_not_permitted; /* ordinary under a service's own rights */
             doctor_found(d, hidden ? LEVEL_warn : LEVEL_error, hidden ? BATON_OK : rc,
-                         hidden ? MEND_RIGHTS : MEND_NONE, "how it stands cannot be seen from here",
+                         hidden ? MEND_RIGHTS : MEND_SAID, "how it stands cannot be seen from here",
                          "%s: %s", service->name.s, err.text);
         }
     }

@@ -2,12 +2,14 @@
 
 Here each kind of finding; faults that are found and mended from start to end are in test_87_planted_faults.py.
 """
+import os
 import re
 import subprocess
 
 import pytest
 
 from host import SLOW, binary, ready, wait_until
+from test_15_topics import alter
 from wallclock import HOUR, Clock
 
 
@@ -62,6 +64,39 @@ def test_a_revoked_key_is_named_with_its_owner(host):
     found = the(host, "keys", key)
     assert (found["level"], found["code"], found["command"]) == ("error", "unauthenticated", "baton keys rotate alpha"), found
     assert "alpha" in found["text"] and "revoked" in found["text"] and host.run("doctor").status == 4
+
+
+@pytest.mark.drivers("local")
+def test_topics_that_are_wrong_are_named(host):
+    """Retention that is too short, and another number of partitions: which, why nobody uses them so, and what mends the first."""
+    alter(host, host.topic("handoff"), retention_ms=604800000)
+    found = the(host, "topics", host.topic("handoff"))
+    assert (found["level"], found["code"], found["command"]) == ("error", "topic_missing", "baton topics apply") and "lost" in found["why"], found
+    assert re.search(r"retention|7d", found["text"]), found
+    host.run(*found["command"].split()[1:]).ok()
+    assert not findings(host, "topics", ("warn", "error"))
+    wrong = [one for one in host.run("doctor", "--json", "--set", "local.partitions=8").objects if one["check"] == "topics"]
+    assert wrong and all(one["level"] == "error" and "set it back to 4" in one["text"] and one["command"] is None for one in wrong), wrong
+
+
+@pytest.mark.drivers("local")
+def test_e04_a_damaged_store_is_named(host):
+    """E04: what is wrong with a worker's store, and that the log has it all."""
+    worker = ready(host.worker("alpha", "w1"))
+    host.ends(host.published("alpha", "owner", "t-1"), "completed")
+    worker.stop()
+    store, = [path for path in host.stores() if "/alpha/w1/" in path]
+    with open(store, "r+b") as file:
+        file.write(b"junk" * 64)
+    for more in ("-wal", "-shm"):
+        if os.path.exists(store + more):
+            os.unlink(store + more)
+    found = findings(host, "stores", ("error",))
+    assert found and "move the file away" in found[0]["mend"] and "alpha" in str(found), found
+    os.rename(store, store + ".away")
+    ready(host.worker("alpha", "w1"))
+    host.ends(host.published("alpha", "owner", "t-2"), "completed")
+    assert not findings(host, "stores", ("error",))
 
 
 def test_the_oldest_unfinished_turn_is_told_by_name(host):
