@@ -84,39 +84,40 @@ def test_an_expired_signing_key(host):
 
 
 def test_a_missing_topic(host):
-    """Deleted under a running worker: an end cannot be told; doctor names topic and command, and it goes on by itself."""
-    host.plan(default=[{"until": host.fake + "/go"}])
-    ready(host.worker("alpha", "w1"))
+    """Deleted while its worker was away, which does not start without it: doctor names topic and command, and the turn goes on.
+    (Under a running worker, where it takes half a minute: test_61_failure_path.py.)"""
     turn = host.published("alpha", "owner", "t-1")
-    host.called(1, turn=turn)
-    outcomes = host.topic("outcomes", None)
-    host.log.drop(outcomes)
-    wait_until(lambda: outcomes not in host.log.topics(), what="the topic to be gone")
-    open(host.fake + "/go", "w", encoding="ascii").close()
-    finding = found(host, f"topic {outcomes} is missing")
-    assert host.run("doctor").status == 8 and host.state(turn) == "running"
+    turns = host.topic("turns")
+    host.log.drop(turns)
+    wait_until(lambda: turns not in host.log.topics(), what="the topic to be gone")
+    assert host.worker("alpha", "w1").wait() == 8
+    finding = found(host, f"topic {turns} is missing")
+    assert host.run("doctor").status == 8 and finding["level"] == "error"
     as_printed(host, finding["command"])
+    quiet(host, turns)
+    ready(host.worker("alpha", "w1"))
     host.ends(turn, "completed", 60)
-    quiet(host, outcomes, 60)
     assert len(host.calls(turn=turn)) == 1
 
 
 @pytest.mark.drivers("kafka")
 @pytest.mark.heavy
 def test_a_missing_right(seen):  # noqa: F811
-    """The brokers do not let a worker's principal write: doctor says so before anything has failed, and prints what an administrator runs."""
+    """The brokers do not let a worker's principal write: doctor says so before anything has failed, and prints what an administrator
+    runs, and the end of the turn that runs meanwhile is told. (One that was blocked: test_46_rights.py.)"""
     host = seen.host
     outcomes = host.topic("outcomes", None)
     missing = right(seen, "alpha", outcomes, "Write")
+    host.plan(default=[{"until": host.fake + "/go"}])
     worker = ready(seen.worker("alpha"))
+    turn = host.published("alpha", "owner", "t-1")
+    host.called(1, turn=turn)
     environment = seen.environment("alpha")
     acls.take(host.brokers, missing)
     finding = found(host, outcomes, **environment)
     assert (finding["check"], finding["level"], finding["code"]) == ("rights", "error", "not_permitted"), finding
     assert all(word in finding["text"] for word in ("'Write'", "User:alpha", outcomes)) and "administrator" not in finding["command"]
     assert not worker.events("engine.waits"), "found before it was needed"
-    turn = host.published("alpha", "owner", "t-1")
-    found(host, "cannot write to", 30, **environment)
     script = as_printed(host, finding["command"])
     # An administrator would run all of it; each line takes Kafka's own program two seconds, so here that of the finding.
     head, rest = script.split("\n}\n", 1)
@@ -126,8 +127,9 @@ def test_a_missing_right(seen):  # noqa: F811
         file.write(f"#!/bin/sh\nexec '{broker.PROGRAM}' tool '{broker.shared().dir}' kafka-acls \"$@\"\n")
     os.chmod(tool, 0o755)
     as_printed(host, f"{head}\n}}\n{line}\n", KAFKA_ACLS=tool, BROKERS=host.brokers)
-    host.ends(turn, "completed", 60)
     quiet(host, outcomes, 60, **environment)
+    open(host.fake + "/go", "w", encoding="ascii").close()
+    host.ends(turn, "completed", 60)
     assert len(host.calls(turn=turn)) == 1
 
 
