@@ -166,3 +166,19 @@ def test_d04_a_dead_letter_topic_with_fewer_partitions(host):
     worker = host.worker("alpha", "w1")
     assert worker.wait(60) > 0 and f"{host.topic('dlq')} has 1 partitions" in worker.log and "topic_missing" in worker.log, worker.log[-2000:]
     assert not host.log.committed(host.group(), host.topic("handoff")) and not host.log.records(host.topic("dlq"))
+
+
+def test_d22_a_payload_that_is_never_there(host):
+    """D22: no try of its own, no loop: parked as what it lacks; a replay is one more look, and the budget of replays bounds those, too."""
+    host.worker("alpha", "w1")
+    record = host.handoff(host.turn(payload={"media_type": "text/plain", "ref": "file:///nowhere", "sha256": "0" * 64, "size": 5}))
+    host.log.append(record)
+    turn = record.key.decode()
+    assert host.ends(turn, "parked")["code"] == "payload_unavailable"
+    for n in range(3):
+        assert replay(host, turn).ok().one["status"] == "replayed"
+        wait_until(lambda n=n: (lambda shown: shown["state"] == "parked" and shown["attempt"] == n + 2)(host.show(turn)), 40, lambda: f"it to be parked again: {host.show(turn)}")
+    done = replay(host, turn)
+    assert done.one["code"] == "replays_exhausted" and done.status != 0, done
+    assert [one["status"] for one in replay(host, "--code", "payload_unavailable").objects] == ["held"]
+    assert host.calls() == [] and host.letters()[0]["repeated"]

@@ -109,12 +109,12 @@ def rejected_are_written_once(host, count):
 @pytest.mark.core
 def test_d_parked_ones_are_replayed_once_each(host):
     """D: killed midway and begun again, by two at once: each turn has its next attempt, and only that."""
-    parked_are_replayed_once(host, 300)
+    parked_are_replayed_once(host, 300 if host.driver == "local" else 100)
 
 
 def test_d_rejected_ones_are_written_once_each(host):
     """D: the same of rejected records: each becomes its turn, no letter comes again, a further run finds nothing to do."""
-    rejected_are_written_once(host, 300)
+    rejected_are_written_once(host, 300 if host.driver == "local" else 100)
 
 
 @pytest.mark.long
