@@ -154,7 +154,9 @@ baton_code log_may_write(struct log *log, const char *const *topics, size_t coun
         return log->ops->may_write(log, topics, count, ret_errs, err);
     }
     for (size_t i = 0; i < count; i++) {
+        struct log_topic found;
         ret_errs[i] = (struct baton_error){BATON_OK, ""};
+        (void)log->ops->topic_describe(log, topics[i], &found, &ret_errs[i]); /* an answer */
     }
     return BATON_OK;
 }

@@ -337,6 +337,27 @@ static void test_topics(void **state)
     assert_int_equal(log_topic_alter(f->log, &about, NULL), BATON_E_topic_missing);
 }
 
+/* What may be written is found out without writing. */
+static void test_may_write_writes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    const char *const topics[] = {f->outcomes, f->missing, f->turns, f->handoff};
+    struct baton_error errs[4];
+    int64_t low = 0;
+    int64_t high = 0;
+    OK(log_may_write(f->log, topics, 4, errs, &err));
+    assert_int_equal(errs[0].code, BATON_OK);
+    assert_int_equal(errs[1].code, BATON_E_topic_missing);
+    assert_int_equal(errs[2].code, BATON_OK);
+    assert_int_equal(errs[3].code, BATON_OK);
+    for (size_t i = 0; i < 4; i++) {
+        for (int32_t p = 0; i != 1 && p < PARTITIONS; p++) {
+            OK(log_watermarks(f->log, topics[i], p, &low, &high, &err));
+            assert_int_equal(high, 0);
+        }
+    }
+}
+
 static void test_cluster(void **state)
 {
     struct fixture *f = *state;
@@ -402,6 +423,7 @@ int run_records(void)
         TEST(test_compaction_keeps_the_newest),
         TEST(test_compacted_needs_a_key),
         TEST(test_topics),
+        TEST(test_may_write_writes_nothing),
         TEST(test_cluster),
         TEST(test_F01_eight_publishers),
     };
