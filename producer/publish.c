@@ -253,6 +253,12 @@ struct sending {
     struct log_header headers[HEADERS_MAX];
 };
 
+bool publish_of_one(baton_code code)
+{
+    return baton_code_class(code) == BATON_CLASS_refused ||
+           baton_code_class(code) == BATON_CLASS_invalid || code == BATON_E_topic_missing;
+}
+
 baton_code publisher_send_all(struct publisher *publisher, struct prepared *list, size_t count,
                               struct baton_error *err)
 {
@@ -278,7 +284,9 @@ baton_code publisher_send_all(struct publisher *publisher, struct prepared *list
             list[i].published.partition = records[i].partition;
             list[i].published.offset = records[i].offset;
         }
-        publish_trace_end(publisher, list[i].turn, &list[i].published, start, rc);
+        if (count == 1 || !publish_of_one(rc)) { /* else each is sent, and told, by itself */
+            publish_trace_end(publisher, list[i].turn, &list[i].published, start, rc);
+        }
     }
     free(sending);
     free(records);
@@ -333,7 +341,7 @@ baton_code publisher_prepare(const struct publisher *publisher,
     published.turn_id = turn->id;
     published.service = service_id_of(request->service);
     published.role = role;
-    publish_trace_begin(request->traceparent, &published);
+    publish_trace_begin(publisher, request->traceparent, &published);
     *ret_prepared = (struct prepared){published, turn};
     return BATON_OK;
 }

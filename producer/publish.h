@@ -118,13 +118,16 @@ baton_code publisher_look(struct publisher *publisher, const char *service,
                           struct baton_error *err);
 baton_code publisher_send_all(struct publisher *publisher, struct prepared *list, size_t count,
                               struct baton_error *err);
+/* Is a failure about one turn, so that the others may go on, one by one? */
+bool publish_of_one(baton_code code);
 
 /* `00-<32 hex>-<16 hex>-<2 hex>`, not all zero? */
 bool traceparent_valid(const char *text);
 
 /* publish_trace.c: the publish becomes a span of the given trace, or begins one; and how it went, for who
- * exports. */
-void publish_trace_begin(const char *given, struct published *published);
+ * exports. published has the turn's id. */
+void publish_trace_begin(const struct publisher *publisher, const char *given,
+                         struct published *published);
 void publish_trace_end(struct publisher *publisher, const struct turn *turn,
                        const struct published *published, struct wall_ms start, baton_code rc);
 

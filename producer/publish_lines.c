@@ -147,13 +147,6 @@ static void batch_drop(struct bulk *b)
     b->bytes = 0;
 }
 
-/* Is it about one line, so that the others may go on? */
-static bool of_one(baton_code code)
-{
-    return baton_code_class(code) == BATON_CLASS_refused ||
-           baton_code_class(code) == BATON_CLASS_invalid || code == BATON_E_topic_missing;
-}
-
 /* From i on: whether the log has them is not known, but for those that it was not asked about. */
 static void unknown_from(struct bulk *b, size_t i, size_t end)
 {
@@ -172,7 +165,7 @@ static baton_code send_singly(struct bulk *b, struct baton_error *err)
         if (rc == BATON_OK) {
             b->totals.published++;
             line_taken(b, b->lines[i], &b->list[i].published, "queued");
-        } else if (of_one(rc)) {
+        } else if (publish_of_one(rc)) {
             line_refused(b, b->lines[i], rc, err->text);
         } else {
             unknown_from(b, i, b->count);
@@ -198,7 +191,7 @@ static baton_code flush(struct bulk *b, struct baton_error *err)
             }
         }
         b->totals.last = b->source.number; /* refused ones before it are told, too */
-    } else if (of_one(rc)) {
+    } else if (publish_of_one(rc)) {
         rc = send_singly(b, err);
     } else {
         unknown_from(b, 0, b->count);
@@ -220,7 +213,7 @@ static baton_code look(struct bulk *b, const char *service, struct baton_error *
     }
     if (one == NULL) {
         const baton_code rc = publisher_look(b->asked->publisher, service, err);
-        if (b->n_looked == LIMIT_SERVICES || (rc != BATON_OK && !of_one(rc))) {
+        if (b->n_looked == LIMIT_SERVICES || (rc != BATON_OK && !publish_of_one(rc))) {
             return rc;
         }
         one = &b->looked[b->n_looked++];
@@ -265,7 +258,7 @@ static baton_code on_line(struct bulk *b, const char *bytes, size_t len, struct 
         prepared_done(&prepared);
     }
     if (rc != BATON_OK) {
-        if (of_one(rc)) {
+        if (publish_of_one(rc)) {
             line_refused(b, b->source.number, rc, err->text);
             return BATON_OK;
         }

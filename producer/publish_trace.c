@@ -15,16 +15,22 @@ bool traceparent_valid(const char *text)
     return text != NULL && traceparent_parse(text, strlen(text), NULL);
 }
 
-void publish_trace_begin(const char *given, struct published *published)
+void publish_trace_begin(const struct publisher *publisher, const char *given,
+                         struct published *published)
 {
+    const char *turn_id = published->turn_id.s;
     struct traceparent trace = {.sampled = true};
     published->trace_parent[0] = '\0';
     if (given != NULL && traceparent_parse(given, strlen(given), &trace)) {
         memcpy(published->trace_parent, trace.span, sizeof(trace.span));
-    } else {
-        random_hex(trace.trace, 32);
+    } else { /* named by the turn: published once more, it is in the same one */
+        snprintf(trace.trace, sizeof(trace.trace), "%s", turn_id);
     }
-    random_hex(trace.span, 16);
+    if (publisher->tracer != NULL) {
+        random_hex(trace.span, 16);
+    } else if (published->trace_parent[0] == '\0') {
+        memcpy(trace.span, span_id_of_receive(turn_id, 1).s, sizeof(trace.span));
+    } /* else: the worker's are children of the span that it was given, as this one is not told */
     snprintf(published->traceparent, sizeof(published->traceparent), "%s",
              traceparent_text_of(&trace).s);
 }

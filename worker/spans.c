@@ -64,11 +64,6 @@ static struct span span_of(const struct worker *w, const struct turn_record *rec
 
 /* ---- taken ---- */
 
-static struct span_id receive_id(const char *turn_id, int attempt)
-{
-    return span_id_of("receive", turn_id, attempt);
-}
-
 char *spans_context(const struct receipt *receipt)
 {
     struct traceparent trace = {.sampled = true};
@@ -77,7 +72,8 @@ char *spans_context(const struct receipt *receipt)
     }
     /* Who published it gave it none, or none that is well-formed. */
     snprintf(trace.trace, sizeof(trace.trace), "%s", receipt->turn->id.s);
-    memcpy(trace.span, receive_id(receipt->turn->id.s, receipt->attempt).s, sizeof(trace.span));
+    memcpy(trace.span, span_id_of_receive(receipt->turn->id.s, receipt->attempt).s,
+           sizeof(trace.span));
     return decision_text(traceparent_text_of(&trace).s);
 }
 
@@ -94,7 +90,9 @@ void spans_taken(struct worker *w, const struct turn_record *record,
         span.parent = NULL; /* it begins the trace */
     }
     span.kind = SPAN_KIND_consumer;
-    span.start = handoff->at;
+    if (handoff->at.v > 0) {
+        span.start = handoff->at; /* of a log that dates its records */
+    }
     span_topic(&span, w->config, "receive", handoff->topic);
     span_text(&span, SPAN_group, w->group.s);
     span_place(&span, w->config, handoff->partition, handoff->offset);
@@ -214,10 +212,10 @@ static void tell_passed(struct worker *w, const struct turn_record *record,
 }
 
 static void tell_operated(struct worker *w, const struct turn_record *record,
-                          const struct traceparent *trace, const char *name)
+                          const struct traceparent *trace, const char *name, int attempt)
 {
     struct texts texts;
-    struct span span = span_of(w, record, trace, name, record->attempt, &texts);
+    struct span span = span_of(w, record, trace, name, attempt, &texts);
     span.kind = SPAN_KIND_consumer;
     span_topic(&span, w->config, "process", w->names[TOPIC_control].s);
     span_text(&span, SPAN_group, w->group.s);
@@ -239,13 +237,15 @@ void spans_moved(struct worker *w, const struct turn_record *record, bool birth,
         tell_settled(w, record, &trace, attempt);
     }
     if (!birth && from == TURN_parked && record->state != TURN_cancelled) {
-        tell_operated(w, record, &trace, "replay");
+        /* by the attempt that it gives, here or elsewhere: one and the next are two */
+        tell_operated(w, record, &trace, "replay",
+                      record->state == TURN_delegated ? record->to_attempt : record->attempt);
     }
     if (record->state == TURN_parked) {
         tell_dead_letter(w, record, &trace);
     } else if (record->state == TURN_delegated) {
         tell_passed(w, record, &trace);
     } else if (record->state == TURN_cancelled) {
-        tell_operated(w, record, &trace, "cancel");
+        tell_operated(w, record, &trace, "cancel", record->attempt);
     }
 }

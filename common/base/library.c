@@ -1,6 +1,6 @@
 /*
  * Loads a shared library when something that needs it is configured.
- * In: common/http/listen.c  Out: dlopen
+ * In: common/http/listen.c, common/trace/collector.c  Out: dlopen
  */
 #include "common/base/library.h"
 

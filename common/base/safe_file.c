@@ -52,7 +52,7 @@ static baton_code check_owner_and_mode(const char *path, const struct stat *st, 
     }
     bool group_read = (st->st_mode & 040) != 0;
     if ((st->st_mode & 037) != 0 || (group_read && st->st_uid != 0)) {
-        return unsafe(path, "holds a private key and is open to others", "chmod 600", err);
+        return unsafe(path, "holds a secret and is open to others", "chmod 600", err);
     }
     return BATON_OK;
 }
@@ -92,7 +92,7 @@ static baton_code open_safe(const char *path, enum safe_kind kind, int *ret_fd,
         return cannot("look at", path, err);
     }
     if (!S_ISREG(st.st_mode)) {
-        return unsafe(path, "is no regular file", "put the key itself there", err);
+        return unsafe(path, "is no regular file", "put the file itself there", err);
     }
     if ((rc = check_owner_and_mode(path, &st, kind, err)) != BATON_OK) {
         return rc;
@@ -104,7 +104,7 @@ static baton_code open_safe(const char *path, enum safe_kind kind, int *ret_fd,
     if (fstat(fd, &st) != 0) {
         rc = cannot("look at", path, err);
     } else if (!S_ISREG(st.st_mode)) {
-        rc = unsafe(path, "is no regular file", "put the key itself there", err);
+        rc = unsafe(path, "is no regular file", "put the file itself there", err);
     } else {
         rc = check_owner_and_mode(path, &st, kind, err);
     }

@@ -46,6 +46,9 @@ static struct {
     __typeof__(&MHD_destroy_response) destroy_response;
 } mhd;
 
+static pthread_mutex_t loading =
+    PTHREAD_MUTEX_INITIALIZER; /* workers of a program may start at once */
+
 static baton_code load_mhd(struct baton_error *err)
 {
     const struct library_symbol symbols[] = {
@@ -57,8 +60,11 @@ static baton_code load_mhd(struct baton_error *err)
         LIBRARY_SYMBOL(MHD_queue_response, mhd.queue_response),
         LIBRARY_SYMBOL(MHD_destroy_response, mhd.destroy_response),
     };
-    return library_load("libmicrohttpd.so.12", "libmicrohttpd12", "http.listen", symbols,
-                        sizeof(symbols) / sizeof(symbols[0]), err);
+    pthread_mutex_lock(&loading);
+    const baton_code rc = library_load("libmicrohttpd.so.12", "libmicrohttpd12", "http.listen",
+                                       symbols, sizeof(symbols) / sizeof(symbols[0]), err);
+    pthread_mutex_unlock(&loading);
+    return rc;
 }
 
 /* ---- what it says ---- */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define HEADERS_BYTES_MAX 8192
@@ -41,6 +42,9 @@ static struct {
     __typeof__(&curl_multi_poll) multi_poll;
     __typeof__(&curl_multi_wakeup) multi_wakeup;
     __typeof__(&curl_multi_info_read) multi_info_read;
+    __typeof__(&curl_url) url;
+    __typeof__(&curl_url_set) url_set;
+    __typeof__(&curl_url_cleanup) url_cleanup;
 } lib;
 
 static pthread_mutex_t loading =
@@ -66,6 +70,9 @@ static baton_code load_locked(struct baton_error *err)
         LIBRARY_SYMBOL(curl_multi_poll, lib.multi_poll),
         LIBRARY_SYMBOL(curl_multi_wakeup, lib.multi_wakeup),
         LIBRARY_SYMBOL(curl_multi_info_read, lib.multi_info_read),
+        LIBRARY_SYMBOL(curl_url, lib.url),
+        LIBRARY_SYMBOL(curl_url_set, lib.url_set),
+        LIBRARY_SYMBOL(curl_url_cleanup, lib.url_cleanup),
     };
     baton_code rc = library_load("libcurl.so.4", "libcurl4", "traces.endpoint", symbols,
                                  COUNT_OF(symbols), err);
@@ -131,13 +138,17 @@ static baton_code add_lines(char *text, const char *path, struct curl_slist **he
                             struct baton_error *err)
 {
     char *rest = text;
+    int count = 0;
     for (int n = 1; rest != NULL && rest[0] != '\0'; n++) {
         char *line = strsep(&rest, "\n");
-        line[strcspn(line, "\r")] = '\0';
+        const size_t len = strlen(line);
+        if (len > 0 && line[len - 1] == '\r') {
+            line[len - 1] = '\0';
+        }
         if (line[0] == '\0') {
             continue;
         }
-        if (n > HEADERS_MAX || !header_valid(line)) {
+        if (++count > HEADERS_MAX || !header_valid(line)) {
             return baton_fail(
                 err, BATON_E_bad_config,
                 "traces.headers.file %s, line %d: must be `Name: value`, at most %d of them, and "
@@ -162,6 +173,9 @@ static baton_code make_headers(const struct collector *collector, struct curl_sl
     baton_code rc = BATON_OK;
     if (path != NULL) {
         rc = safe_read(path, SAFE_secret, HEADERS_BYTES_MAX, text, &len, err);
+        if (rc != BATON_OK) {
+            rc = baton_fail_context(err, rc, "traces.headers.file: ");
+        }
         if (rc == BATON_OK && strlen(text) != len) {
             rc = baton_fail(err, BATON_E_bad_config, "traces.headers.file %s holds a NUL byte",
                             path);
@@ -193,6 +207,22 @@ static size_t hear(char *bytes, size_t size, size_t n, void *arg)
     return collector->answered <= ANSWER_BYTES_MAX ? size * n : 0;
 }
 
+/* What the program starts beside us gets no connection of ours. */
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    (void)arg;
+    (void)purpose;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+static bool url_valid(const char *text)
+{
+    CURLU *url = lib.url();
+    const bool valid = url != NULL && lib.url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK;
+    lib.url_cleanup(url);
+    return valid;
+}
+
 static bool set_up(struct collector *collector)
 {
     const struct config *c = collector->config;
@@ -208,8 +238,10 @@ static bool set_up(struct collector *collector)
            lib.easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)c->traces.timeout_ms) == CURLE_OK &&
            lib.easy_setopt(easy, CURLOPT_WRITEFUNCTION, hear) == CURLE_OK &&
            lib.easy_setopt(easy, CURLOPT_WRITEDATA, collector) == CURLE_OK &&
-           (c->traces.ca == NULL ||
-            lib.easy_setopt(easy, CURLOPT_CAINFO, c->traces.ca) == CURLE_OK);
+           lib.easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket) == CURLE_OK &&
+           (c->traces.ca == NULL || /* instead of the system's, not beside them */
+            (lib.easy_setopt(easy, CURLOPT_CAINFO, c->traces.ca) == CURLE_OK &&
+             lib.easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK));
 }
 
 baton_code collector_open(const struct config *config, struct collector **ret_collector,
@@ -223,6 +255,11 @@ baton_code collector_open(const struct config *config, struct collector **ret_co
     if (config->traces.ca != NULL && access(config->traces.ca, R_OK) != 0) {
         return baton_fail(err, BATON_E_bad_config, "traces.ca: %.300s: %s", config->traces.ca,
                           strerror(errno));
+    }
+    if (!url_valid(config->traces.endpoint)) {
+        return baton_fail(err, BATON_E_bad_config,
+                          "traces.endpoint is no URL that libcurl can read: look at its host, for "
+                          "example http://127.0.0.1:4318/v1/traces");
     }
     struct collector *collector = calloc(1, sizeof(*collector));
     if (collector == NULL) {
@@ -304,8 +341,12 @@ static struct collector_answer judge(const struct collector *collector, CURLcode
     long status = 0;
     curl_off_t wait_s = 0;
     (void)lib.easy_getinfo(collector->easy, CURLINFO_RESPONSE_CODE, &status);
-    if (result != CURLE_OK && !(result == CURLE_WRITE_ERROR && status != 0)) {
-        snprintf(answer.why, sizeof(answer.why), "%s", lib.easy_strerror(result));
+    /* Once its status is there it has decided, whatever becomes of the rest: sent again, spans would be there twice. */
+    if (result != CURLE_OK && status < 200) {
+        snprintf(answer.why, sizeof(answer.why), "%s%s", lib.easy_strerror(result),
+                 result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CACERT_BADFILE
+                     ? "; look at traces.ca"
+                     : "");
         return answer;
     }
     snprintf(answer.why, sizeof(answer.why), "HTTP status %ld", status);

@@ -43,6 +43,11 @@ struct span_id span_id_of(const char *what, const char *id, int64_t number)
     return span;
 }
 
+struct span_id span_id_of_receive(const char *turn_id, int attempt)
+{
+    return span_id_of("receive", turn_id, attempt);
+}
+
 /* ---- protobuf ---- */
 
 enum wire { WIRE_varint = 0, WIRE_fixed64 = 1, WIRE_bytes = 2, WIRE_fixed32 = 5 };

@@ -29,6 +29,8 @@ struct span_id {
 };
 /* Of what happens to a turn or run: `what` is a literal of ours, number an attempt, an epoch or a count. */
 struct span_id span_id_of(const char *what, const char *id, int64_t number);
+/* Of the span by which a worker takes a handoff in. It begins the trace where who sent the handoff tells no spans. */
+struct span_id span_id_of_receive(const char *turn_id, int attempt);
 
 #define SPAN_TEXT_MAX 256 /* bytes of a value; longer ones are cut */
 

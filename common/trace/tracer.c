@@ -165,7 +165,7 @@ static void tell_away(struct tracer *tracer, const struct collector_answer *answ
         D_TEXT("meaning", kept ? "turns go on; spans wait for it, the oldest are dropped when "
                                  "traces.queue is full"
                                : "turns go on; the collector refuses these spans, and they are "
-                                 "dropped: is traces.endpoint right?"));
+                                 "dropped: look at traces.endpoint and traces.headers.file"));
 }
 
 static void heard(struct tracer *tracer, const struct collector_answer *answer)

@@ -63,6 +63,9 @@ struct traceparent_text spans_send(struct coordinator *c, const struct run *run,
                         .kind = SPAN_KIND_producer,
                         .start = wall_now()};
     memcpy(trace.span, span.id.s, sizeof(trace.span));
+    if (c->tracer == NULL) { /* nobody's parent that nobody is told of */
+        memcpy(trace.span, span_id_of_receive(turn->id.s, 1).s, sizeof(trace.span));
+    }
     snprintf(message, sizeof(message), "%s.1", turn->id.s);
     of_run(run, &span);
     span_topic(&span, c->config, "send", topic.s);
@@ -110,6 +113,20 @@ struct spans_cause spans_cause_of(const struct run_turn *turn)
     return cause;
 }
 
+/* When the run of this epoch began: the first of it was started, others are from their first turn on. */
+static struct wall_ms begun_at(const struct run *run)
+{
+    if (run->epoch <= 1) {
+        return run->started_at;
+    }
+    for (size_t i = 0; i < run->n_kept; i++) { /* oldest first */
+        if (run->turns[i].epoch == run->epoch) {
+            return run->turns[i].begun_at;
+        }
+    }
+    return wall_now(); /* it ends without one */
+}
+
 void spans_run_ended(struct coordinator *c, const struct run *run)
 {
     const struct traceparent trace = trace_of(c, run);
@@ -118,7 +135,7 @@ void spans_run_ended(struct coordinator *c, const struct run *run)
                         .name = "run",
                         .target = NULL,
                         .kind = SPAN_KIND_internal,
-                        .start = run->started_at,
+                        .start = begun_at(run),
                         .error = run->state == RUN_completed ? NULL : run_state_word(run->state)};
     if (c->tracer != NULL) {
         of_run(run, &span);

@@ -2,31 +2,18 @@
 import os
 import re
 import signal
-import subprocess
 import time
 
 import pytest
 
 import otlp
 import runs
-from host import SLOW, binary, ready, wait_until
+from host import SLOW, ready, wait_until
+from otlp import named, spans_of, traced
 from scrape import LISTEN, number, port
 
 GIVEN = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 CANARY = "Zanzibar-7391"
-
-
-def traced(host, collector, services=None, **settings):
-    traces = {"endpoint": collector.endpoint, **settings.pop("traces", {})}
-    return host.configure(services or {"alpha": None, "beta": None}, traces=traces, **settings)
-
-
-def spans_of(collector, turn, count, name="attempt"):
-    """Waits for so many spans of that name of a turn, then gives all of it."""
-    def found():
-        spans = [span for span in collector.spans if span.at.get("baton.turn.id") == turn]
-        return spans if len([one for one in spans if one.name.split()[0] == name]) >= count else None
-    return wait_until(found, 30, lambda: f"{count} spans {name} of {turn} in {collector.spans}")
 
 
 def traceparents(host):
@@ -37,10 +24,6 @@ def traceparents(host):
             for record in host.log.records(topic, every=True):
                 found.append((topic, [data.decode() for name, data in record.headers if name == "traceparent"]))
     return found
-
-
-def named(spans, name):
-    return sorted((span for span in spans if span.name.split()[0] == name), key=lambda span: (span.start, span.at.get("baton.attempt", 0)))
 
 
 @pytest.mark.core
@@ -91,6 +74,75 @@ def test_d10_d11_one_trace_through_everything(fresh):
         for worker in host.workers:
             worker.stop()
         otlp.check(collector.spans, known=[GIVEN[36:52]])
+
+
+@pytest.mark.drivers("local")
+def test_each_replay_is_a_span_of_its_own(fresh):
+    """One here and the next one at another service: the trace has both, and no id twice."""
+    with otlp.Collector() as collector:
+        host = traced(fresh, collector, roles={"reviewer": {"chain": ["alpha", "beta"]}}, on_failure={"bad_request": ["park"]})
+        host.plan(services={"alpha": [{"class": "bad_request"}] * 2})
+        for service in ("alpha", "beta"):
+            ready(host.worker(service, "w1"))
+        turn = host.published("alpha", "reviewer", "t-1")
+        host.ends(turn, "parked")
+        host.replay(turn).ok()
+        wait_until(lambda: host.show(turn)["state"] == "parked" and len(host.show(turn)["attempts"]) == 2, 20, "the second dead letter")
+        host.replay(turn, "--to", "beta").ok()
+        host.ends(turn, "completed")
+        for worker in host.workers:
+            worker.stop()
+        spans = collector.spans
+        otlp.check(spans)
+        assert len({span.trace for span in spans}) == 1
+        assert [(one.at["baton.attempt"], one.at["baton.state"]) for one in named(spans, "replay")] == [(2, "queued"), (3, "delegated")]
+        assert [one.at["baton.attempt"] for one in named(spans, "dead_letter")] == [1, 2]
+
+
+@pytest.mark.drivers("local")
+def test_a_turn_that_is_published_twice_has_one_trace(fresh):
+    """Both publishes are there, and everything is below the first; two lines of a bulk have two traces."""
+    with otlp.Collector() as collector:
+        host = traced(fresh, collector)
+        worker = ready(host.worker("alpha", "w1"))
+        words = ("alpha", "owner", "t-1", "--key", "k-1")
+        turn = host.published(*words)
+        host.ends(turn, "completed")
+        assert host.published(*words) == turn
+        lines = "".join(f'{{"service": "alpha", "role": "owner", "task": "t-{n}"}}\n' for n in (2, 3))
+        told = host.run("publish", "--lines", "-", "--json", stdin=lines.encode()).ok().objects
+        others = {one["turn_id"]: one["traceparent"][3:35] for one in told if "traceparent" in one}
+        for other in others:
+            host.ends(other, "completed")
+        worker.stop()
+        spans = collector.spans
+        otlp.check(spans)
+        mine = [span for span in spans if span.at["baton.turn.id"] == turn]
+        first, again = named(mine, "send")
+        assert {span.trace for span in mine} == {turn} and not first.parent and not again.parent
+        assert {span.parent for span in mine if span.name in ("receive alpha", "attempt alpha")} == {first.id}
+        assert len(others) == 2 and all({span.trace for span in spans if span.at["baton.turn.id"] == other} == {trace} for other, trace in others.items())
+
+
+@pytest.mark.drivers("local")
+def test_who_tells_no_spans_is_nobodys_parent(fresh):
+    """Publisher and coordinator without traces.endpoint: what the worker tells is whole all the same, below the trace that was given, if one was."""
+    with otlp.Collector() as collector:
+        host = fresh.configure({"alpha": None, "beta": None, "gamma": None}, roles=runs.CHAINS, workflows=[])
+        ready(host.worker("coordinator", "c1"))
+        workers = [ready(host.worker(service, "w1", "--set", f"traces.endpoint={collector.endpoint}")) for service in ("alpha", "beta")]
+        turns = [host.published("alpha", "owner", "t-2"), host.published("alpha", "owner", "t-3", environment={"TRACEPARENT": GIVEN})]
+        for turn in turns:
+            host.ends(turn, "completed")
+        runs.until(host, runs.start(host), "completed")
+        for worker in workers:
+            worker.stop()
+        spans = collector.spans
+        otlp.check(spans, known=[GIVEN[36:52]])
+        assert {span.name.split()[0] for span in spans if not span.parent} == {"receive"}
+        given = [span for span in spans if span.parent == GIVEN[36:52]]
+        assert {(span.name, span.trace, span.at["baton.turn.id"]) for span in given} == {(name, GIVEN[3:35], turns[1]) for name in ("receive alpha", "attempt alpha")}
+        assert len({span.trace for span in spans if "baton.run.id" in span.at}) == 1
 
 
 HEADERS = {"none": "", "zeros": "00-00000000000000000000000000000000-b7ad6b7169203331-01", "version": "ff" + GIVEN[2:], "upper": GIVEN.replace("af", "AF"),
@@ -151,6 +203,26 @@ def test_turns_of_a_run_share_its_trace(fresh):
         sends = named(spans, "send")
         assert {one.parent for one in sends} == {whole.id} | set(decisions) and {one.whose["service.name"] for one in sends} == {"coordinator"}
         assert {one.at["baton.run.id"] for one in spans} == {run}
+
+
+@pytest.mark.drivers("local")
+def test_a_run_that_is_reopened_has_a_span_for_each_epoch(fresh):
+    """The second begins with its first turn, not with the run; both are in one trace."""
+    with otlp.Collector() as collector:
+        host = fresh
+        host.configure({"alpha": None, "beta": None, "gamma": None}, roles=runs.CHAINS, workflows=[], traces={"endpoint": collector.endpoint})
+        for service in ("coordinator", "alpha", "beta"):
+            ready(host.worker(service, "w1"))
+        run = runs.start(host)
+        runs.until(host, run, "completed")
+        host.run("runs", "reopen", run, "--reason", "once more").ok()
+        wait_until(lambda: (lambda one: one["epoch"] == 2 and one["state"] == "completed")(runs.show(host, run)), 40, "the second end")
+        for worker in host.workers:
+            worker.stop()
+        otlp.check(collector.spans)
+        first, second = sorted(named(collector.spans, "run"), key=lambda one: one.at["baton.run.epoch"])
+        assert first.trace == second.trace and (first.at["baton.run.epoch"], second.at["baton.run.epoch"]) == (1, 2)
+        assert first.end <= second.start <= min(one.start for one in named(collector.spans, "send") if one.parent == second.id)
 
 
 # ---- the collector ----
@@ -268,76 +340,3 @@ def test_a_batch_that_the_log_does_not_take_tells_nothing(fresh):
         otlp.check(spans)
         assert [span.name for span in sorted(spans, key=lambda one: one.name)] == [
             "attempt alpha", "dead_letter alpha", "receive alpha", f"send {host.topic('handoff', 'alpha')}", "settle alpha"]
-
-
-# ---- how it is set up ----
-
-def certificate(folder, name):
-    where = [os.path.join(folder, f"{name}.pem"), os.path.join(folder, f"{name}.key")]
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=collector",
-                    "-addext", "subjectAltName=IP:127.0.0.1", "-out", where[0], "-keyout", where[1]], check=True, capture_output=True)
-    return where
-
-
-@pytest.mark.drivers("local")
-def test_https_is_checked_and_headers_come_from_a_file(fresh, tmp_path):
-    """The collector's certificate is checked with traces.ca; Authorization is read again for each export, and stands nowhere else."""
-    right, wrong = certificate(str(tmp_path), "right"), certificate(str(tmp_path), "wrong")
-    headers = os.path.join(fresh.dir, "headers")
-    with open(os.open(headers, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
-        file.write(f"Authorization: Bearer {CANARY}\n")
-    with otlp.Collector(certificate=right) as collector:
-        host = traced(fresh, collector, traces={"ca": right[0], "headers": {"file": "headers"}})
-        worker = ready(host.worker("alpha", "w1"))
-        host.ends(host.published("alpha", "owner", "t-1"), "completed")
-        wait_until(lambda: named(collector.spans, "attempt"), 20, "a span over TLS")
-        with open(headers, "w", encoding="utf-8") as file:
-            file.write("Authorization: Bearer second\nX-Scope-OrgID: fleet\n")
-        host.ends(host.published("alpha", "owner", "t-2"), "completed")
-        wait_until(lambda: len(named(collector.spans, "attempt")) == 2, 20, "another one")
-        asked = [one for _, _, one, _ in collector.asked]
-        assert asked[0]["Authorization"] == f"Bearer {CANARY}" and asked[0]["Content-Type"] == "application/x-protobuf"
-        assert asked[-1]["Authorization"] == "Bearer second" and asked[-1]["X-Scope-OrgID"] == "fleet"
-        assert CANARY not in worker.stop().log and CANARY not in host.run("config", "show").ok().out
-        # another certificate than the collector's: nothing is told, nothing waits
-        before = len(collector.asked)
-        stranger = ready(host.worker("alpha", "w1", "--set", f"traces.ca={wrong[0]}"))
-        host.ends(host.published("alpha", "owner", "t-3", "--set", f"traces.ca={wrong[0]}"), "completed")
-        wait_until(lambda: stranger.events("traces.not_sent"), 20, "the refusal in the log")
-        assert len(collector.asked) == before
-        os.chmod(headers, 0o644)
-        done = host.run("worker", "--service", "alpha", "--id", "w2")
-        assert done.status == 2 and headers in done.err, done
-
-
-@pytest.mark.drivers("local")
-def test_without_libcurl_it_says_what_to_install(fresh, tmp_path):
-    """Loaded by processes that export alone; where it cannot be, the start says which package has it."""
-    with open(tmp_path / "libcurl.so.4", "wb") as file:
-        file.write(b"no library")
-    host = fresh.configure({"alpha": None})
-    worker = ready(host.worker("alpha", "w1"))
-    with open(f"/proc/{worker.pid}/maps", encoding="ascii") as file:
-        assert "/libcurl." not in file.read()
-    for words in (("worker", "--service", "alpha", "--id", "w2"), ("coordinator",), ("publish", "--service", "alpha", "--role", "owner", "--task", "t-1")):
-        done = host.run(*words, "--set", "traces.endpoint=http://127.0.0.1:9/v1/traces", environment={"LD_LIBRARY_PATH": str(tmp_path)})
-        assert done.status == 2 and "libcurl4" in done.err and "traces.endpoint" in done.err, done
-    assert host.published("alpha", "owner", "t-1")
-
-
-@pytest.mark.drivers("local")
-def test_x_the_environment_sends_spans_nowhere_else(fresh):
-    """RECORD.md section 5: the endpoint comes from the configuration; proxies and OpenTelemetry's own variables are not read."""
-    with otlp.Collector() as collector, otlp.Collector() as other:
-        host = traced(fresh, collector)
-        elsewhere = {name: f"http://127.0.0.1:{other.port}/" for name in
-                     ("http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")}
-        worker = ready(host.worker("alpha", "w1", environment=elsewhere))
-        turn = host.published("alpha", "owner", "t-1", environment=elsewhere)
-        host.ends(turn, "completed")
-        assert len(spans_of(collector, turn, 1)) >= 3
-        worker.stop()
-        assert not other.asked
-        done = subprocess.run([binary(), "publish", "--service", "alpha", "--role", "owner", "--task", "t-2", "--set", "traces.endpoint="], cwd=host.dir,
-                              env=dict(host.environment, **elsewhere), capture_output=True, check=False, timeout=60 * SLOW)
-        assert done.returncode == 2 and not other.asked

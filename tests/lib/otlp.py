@@ -14,6 +14,8 @@ import tempfile
 import threading
 import time
 
+from host import wait_until
+
 LIB = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(LIB))
 PROTO = os.path.join(ROOT, "tests", "fixtures", "opentelemetry")
@@ -70,7 +72,8 @@ def read(body):
 
 
 class Collector:
-    """mode: a status to answer with, "hang" (answers never), "slow" (after 2 s)."""
+    """mode: a status to answer with, "hang" (answers never), "slow" (after 2 s), "cut" (200, and then the
+    answer breaks off)."""
 
     def __init__(self, mode=200, certificate=None, headers=()):
         self.mode, self.headers, self.bodies, self.asked = mode, headers, [], []
@@ -90,6 +93,13 @@ class Collector:
                 if mode == "slow":
                     collector.ended.wait(2)
                     mode = 200
+                if mode == "cut":
+                    collector.bodies.append(body)
+                    self.send_response(200)
+                    self.send_header("Content-Length", "100")
+                    self.end_headers()
+                    self.close_connection = True
+                    return
                 if mode == 200:
                     collector.bodies.append(body)
                 self.send_response(mode)
@@ -150,3 +160,20 @@ def check(spans, known=()):
         assert not span.parent or span.parent in ids or span.parent in known, f"no parent of {span} in {spans}"
         assert (span.at.get("error.type") is not None) == (span.error is not None), span
         assert all(trace == span.trace for trace, _ in span.links), span
+
+
+def traced(host, collector, services=None, **settings):
+    traces = {"endpoint": collector.endpoint, **settings.pop("traces", {})}
+    return host.configure(services or {"alpha": None, "beta": None}, traces=traces, **settings)
+
+
+def spans_of(collector, turn, count, name="attempt"):
+    """Waits for so many spans of that name of a turn, then gives all of it."""
+    def found():
+        spans = [span for span in collector.spans if span.at.get("baton.turn.id") == turn]
+        return spans if len([one for one in spans if one.name.split()[0] == name]) >= count else None
+    return wait_until(found, 30, lambda: f"{count} spans {name} of {turn} in {collector.spans}")
+
+
+def named(spans, name):
+    return sorted((span for span in spans if span.name.split()[0] == name), key=lambda span: (span.start, span.at.get("baton.attempt", 0)))

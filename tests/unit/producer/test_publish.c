@@ -3,6 +3,7 @@
 #include "tests/unit/producer/host.h"
 
 #include "common/base/limits.h"
+#include "common/base/metrics.h"
 #include "common/record/keys.h"
 #include "common/record/receipt.h"
 #include "producer/publish.h"
@@ -272,6 +273,36 @@ static void test_what_is_published_is_what_a_worker_takes(void **state)
     world_close(&w);
 }
 
+static struct prepared prepared_of(struct world *w, const char *key)
+{
+    struct prepared one;
+    struct baton_error err = {BATON_OK, ""};
+    const struct publish_request request = request_of(key);
+    assert_int_equal(publisher_prepare(&w->publisher, &request, &one, &err), BATON_OK);
+    return one;
+}
+
+/* One of two is refused: who sends them then one by one tells each once. */
+static void test_a_batch_that_goes_one_by_one_is_told_once(void **state)
+{
+    (void)state;
+    struct world w;
+    struct baton_error err;
+    world_open(&w, "traces:\n  endpoint: http://127.0.0.1:9/v1/traces\n");
+    struct prepared list[] = {prepared_of(&w, "k-1"), prepared_of(&w, "k-2")};
+    list[1].published.service = service_id_of("gamma"); /* which has no topic */
+    assert_int_equal(publisher_look(&w.publisher, "alpha", &err), BATON_OK);
+    metrics_test_reset();
+    const baton_code rc = publisher_send_all(&w.publisher, list, 2, &err);
+    assert_true(rc != BATON_OK && publish_of_one(rc));
+    assert_int_equal(publisher_send_all(&w.publisher, &list[0], 1, &err), BATON_OK);
+    assert_int_equal(publisher_send_all(&w.publisher, &list[1], 1, &err), rc);
+    prepared_done(&list[0]);
+    prepared_done(&list[1]);
+    world_close(&w); /* what no collector took is counted as dropped */
+    assert_int_equal(metric_get(METRIC_spans_dropped), 2);
+}
+
 /* the id is a hash of who, where, role, task and key. */
 static void test_r29_the_same_key_is_the_same_turn(void **state)
 {
@@ -521,6 +552,7 @@ static void test_a_delegated_turn_is_followed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_batch_that_goes_one_by_one_is_told_once),
         cmocka_unit_test(test_traceparents),
         cmocka_unit_test(test_refusals_come_before_the_log_is_opened),
         cmocka_unit_test(test_i11_an_unknown_service_is_answered_with_the_known_ones),
