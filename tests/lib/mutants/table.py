@@ -1,14 +1,15 @@
 """The faults: a name, the rule that each breaks (of ENGINE.md, or a row of RULES or RECORD), the one place that is
 replaced, and the test that must see it. Called by main.py. Those of the commit protocol stand here, those of records
 and keys in record.py, those of the logs in logs.py, those of agent programs in agents.py, those of workflows
-and runs in runs.py, those of traces in traces.py, those of bulk publishing and SIGHUP in again.py.
+and runs in runs.py, those of traces in traces.py, those of bulk publishing and SIGHUP in again.py,
+those of lists and replays of many in letters.py.
 
 Not here, since something else does the same: what a restore stops (rule 8) the thread of the leases stops, too,
 and a round that began before the restore is over (rule 10) would be given nothing of what is being restored.
 """
 import collections
 
-from mutants import agents, again, logs, record, runs, traces
+from mutants import agents, again, letters, logs, record, runs, traces
 
 Mutant = collections.namedtuple("Mutant", "name rule file old new test")
 
@@ -131,4 +132,4 @@ PROTOCOL = (
      "fleet/test_85_crash.py test_i1_to_i12_killed_at_every_fault_point"),
 )
 
-MUTANTS = [Mutant(*one) for one in PROTOCOL + record.ROWS + logs.ROWS + agents.ROWS + runs.ROWS + traces.ROWS + again.ROWS]
+MUTANTS = [Mutant(*one) for one in PROTOCOL + record.ROWS + logs.ROWS + agents.ROWS + runs.ROWS + traces.ROWS + again.ROWS + letters.ROWS]
