@@ -157,7 +157,7 @@ static void test_s11_environment_is_what_was_declared(void **state)
         "PATH=",
         "HOME=",
         "TMPDIR=",
-        "TRACEPARENT=" TRACE,
+        ("TRACEPARENT=" TRACE),
         "LANG=",
         "PWD=",
         "SHLVL=",
