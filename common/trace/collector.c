@@ -173,7 +173,12 @@ static baton_code make_headers(const struct collector *collector, struct curl_sl
     baton_code rc = BATON_OK;
     if (path != NULL) {
         rc = safe_read(path, SAFE_secret, HEADERS_BYTES_MAX, text, &len, err);
-        if (rc != BATON_OK) {
+        if (rc == BATON_E_key_not_found) {
+            rc = baton_fail(err, BATON_E_bad_config,
+                            "traces.headers.file: there is no file %.300s; make it (chmod 600), or "
+                            "leave the key out",
+                            path);
+        } else if (rc != BATON_OK) {
             rc = baton_fail_context(err, rc, "traces.headers.file: ");
         }
         if (rc == BATON_OK && strlen(text) != len) {

@@ -17,7 +17,7 @@ struct collector;
 
 /*
  * Loads libcurl and looks at what the configuration names; speaks to nobody yet. config outlives it.
- * Errors: bad_config (no libcurl; headers or certificates cannot be used), key_unsafe, key_not_found,
+ * Errors: bad_config (no libcurl; no URL; headers or certificates cannot be used), key_unsafe,
  * service_unavailable, no_memory.
  */
 baton_code collector_open(const struct config *config, struct collector **ret_collector,
