@@ -300,8 +300,8 @@ static const struct command_option replay_options[] = {
 const struct baton_command cmd_dlq_replay = {
     .name = "replay",
     .summary = "give parked turns their next attempt; write rejected records again",
-    .usage = "ID... [--again] [--to SERVICE] [--dry-run] [--json]\n" DLQ_FILTER_USAGE
-             " [--limit N] [--rate N] [--dry-run] [--json]",
+    .usage = "ID... [--again] [--to SERVICE] [--without HEADER]... [--dry-run] "
+             "[--json]\n" DLQ_FILTER_USAGE " [--limit N] [--rate N] [--dry-run] [--json]",
     .description =
         "A parked turn gets its next attempt: same turn, same role. The replay names the attempt "
         "that "

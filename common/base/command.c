@@ -177,7 +177,7 @@ static int usage_failed(struct command *cmd, const struct baton_error *err)
     text_add(&out, err->text, strlen(err->text), 0);
     buf_add_char(&out, '\n');
     if (cmd->self != NULL) {
-        command_synopsis(&cmd->state->path, "  usage: ", &out);
+        command_synopsis(&cmd->state->path, "  usage: ", COMMAND_WIDTH, &out);
     }
     to_people(&out);
     buf_done(&out);
@@ -239,7 +239,7 @@ static int show_help(struct command *cmd, int argc, const char *const *argv)
         return usage_failed(cmd, &err);
     }
     size_t width = command_width();
-    command_help(state, &path, width == 0 || width > 100 ? 80 : width, &page);
+    command_help(state, &path, width == 0 || width > 100 ? COMMAND_WIDTH : width, &page);
     command_print(cmd, &page);
     buf_done(&page);
     return 0;

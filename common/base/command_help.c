@@ -54,7 +54,45 @@ void command_name(const struct command_path *path, struct buf *out)
     }
 }
 
-void command_synopsis(const struct command_path *path, const char *indent, struct buf *out)
+/* A word of a usage line, an option with its argument, or all that stands in brackets: what is not broken. */
+static size_t usage_unit(const char *at, size_t n)
+{
+    size_t open = 0;
+    for (size_t i = 0; i < n; i++) {
+        const bool argument = at[0] == '-' && i + 1 < n && at[i + 1] >= 'A' && at[i + 1] <= 'Z';
+        if (at[i] == ' ' && open == 0 && !argument) {
+            return i;
+        }
+        open += at[i] == '[' ? 1 : 0;
+        open -= at[i] == ']' && open > 0 ? 1 : 0;
+    }
+    return n;
+}
+
+/* One line of it, n bytes, broken before the unit that does not fit any more; `used` columns are. */
+static void add_usage(struct buf *out, const char *usage, size_t n, size_t used, size_t width)
+{
+    const size_t hang = used;
+    while (n > 0) {
+        const size_t unit = usage_unit(usage, n);
+        if (used > hang && used + 1 + unit > width) {
+            buf_add_char(out, '\n');
+            spaces(out, hang);
+            used = hang;
+        }
+        buf_add_char(out, ' ');
+        buf_add(out, usage, unit);
+        used += 1 + unit;
+        usage += unit;
+        n -= unit;
+        for (; n > 0 && *usage == ' '; n--) {
+            usage++;
+        }
+    }
+}
+
+void command_synopsis(const struct command_path *path, const char *indent, size_t width,
+                      struct buf *out)
 {
     const struct baton_command *self = path->count > 0 ? path->verbs[path->count - 1] : NULL;
     const char *usage = self == NULL          ? "COMMAND [OPTION]..."
@@ -63,10 +101,10 @@ void command_synopsis(const struct command_path *path, const char *indent, struc
                                               : "[OPTION]...";
     do {
         size_t n = strcspn(usage, "\n");
+        const size_t before = out->len;
         buf_add_text(out, indent);
         command_name(path, out);
-        buf_add_char(out, ' ');
-        buf_add(out, usage, n);
+        add_usage(out, usage, n, out->len - before, width);
         buf_add_char(out, '\n');
         usage += n + (usage[n] == '\n' ? 1 : 0);
     } while (*usage != '\0');
@@ -142,7 +180,7 @@ void command_help(const struct command_state *state, const struct command_path *
     buf_printf(out, " - %s\n",
                self != NULL ? self->summary : "hands the turns of AI agents on, with their role");
     heading(out, "SYNOPSIS");
-    command_synopsis(path, "    ", out);
+    command_synopsis(path, "    ", width, out);
     if (self == NULL) {
         add_commands(out, state->commands, state->n_commands);
         add_text(out, "HELP", "baton COMMAND --help, baton help COMMAND: the page of a command",

@@ -55,7 +55,9 @@ void command_help(const struct command_state *state, const struct command_path *
                   struct buf *out);
 /* "baton turns show", "baton". */
 void command_name(const struct command_path *path, struct buf *out);
-/* The usage lines of a verb, each with the program's name and indent in front. */
-void command_synopsis(const struct command_path *path, const char *indent, struct buf *out);
+#define COMMAND_WIDTH 80 /* columns of a page or a usage where the terminal's are not known */
+/* The usage lines of a verb, each with the program's name and indent in front, broken at width. */
+void command_synopsis(const struct command_path *path, const char *indent, size_t width,
+                      struct buf *out);
 
 #endif

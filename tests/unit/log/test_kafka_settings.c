@@ -234,11 +234,11 @@ static void test_password_file(void **state)
     struct baton_error err = {0};
     int fd = mkstemp(path);
     (void)state;
-    assert_true(fd >= 0 && write(fd, "secret\n", 7) == 7 && fchmod(fd, 0644) == 0);
+    assert_true(fd >= 0 && write(fd, "pa55word\n", 9) == 9 && fchmod(fd, 0644) == 0);
     close(fd);
     assert_int_equal(open_at("127.0.0.1:1", "sasl_plaintext", path, &err), BATON_E_key_unsafe);
     assert_non_null(strstr(err.text, path));
-    assert_null(strstr(err.text, "secret"));
+    assert_null(strstr(err.text, "pa55word"));
     unlink(path);
     assert_int_equal(open_at("127.0.0.1:1", "sasl_plaintext", path, &err), BATON_E_bad_config);
     assert_non_null(strstr(err.text, path));
