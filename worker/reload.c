@@ -86,7 +86,8 @@ static enum config_effect effect_of(const char *key, const void *arg)
 
 /* ---- the view ---- */
 
-static struct reloaded *view_of(const struct config *base, struct config *take_fresh,
+/* fresh belongs to what is returned; with NULL, out of memory, it stays the caller's. */
+static struct reloaded *view_of(const struct config *base, struct config *fresh,
                                 const struct config_service *mine)
 {
     struct reloaded *reloaded = calloc(1, sizeof(*reloaded));
@@ -94,17 +95,16 @@ static struct reloaded *view_of(const struct config *base, struct config *take_f
     if (reloaded == NULL || services == NULL) {
         free(reloaded);
         free(services);
-        config_free(take_fresh);
         return NULL;
     }
-    *reloaded = (struct reloaded){take_fresh, *base, services};
+    *reloaded = (struct reloaded){fresh, *base, services};
     struct config *view = &reloaded->view;
-    view->budget = take_fresh->budget;
-    view->retry = take_fresh->retry;
-    view->circuit = take_fresh->circuit;
-    memcpy(view->on_failure, take_fresh->on_failure, sizeof(view->on_failure));
+    view->budget = fresh->budget;
+    view->retry = fresh->retry;
+    view->circuit = fresh->circuit;
+    memcpy(view->on_failure, fresh->on_failure, sizeof(view->on_failure));
     for (int role = 0; role < ROLE_COUNT; role++) {
-        view->roles[role].read_only = take_fresh->roles[role].read_only;
+        view->roles[role].read_only = fresh->roles[role].read_only;
     }
     for (size_t i = 0; i < base->n_services; i++) {
         struct config_service *one = &services[i];
@@ -223,13 +223,14 @@ static baton_code reload_config(struct worker *w, struct buf *changed, struct bu
         config_free(fresh);
         return rc;
     }
-    config_differs(before, fresh, effect_of, name, CONFIG_EFFECT_now, changed);
-    config_differs(base, fresh, effect_of, name, CONFIG_EFFECT_restart, restart);
     struct reloaded *reloaded = view_of(base, fresh, mine);
     if (reloaded == NULL) {
-        envs_free(envs, mine->n_profiles);
+        envs_free(envs, mine->n_profiles); /* first: mine is in fresh */
+        config_free(fresh);
         return baton_fail(err, BATON_E_no_memory, "out of memory");
     }
+    config_differs(before, fresh, effect_of, name, CONFIG_EFFECT_now, changed);
+    config_differs(base, fresh, effect_of, name, CONFIG_EFFECT_restart, restart);
     const struct config_service *to = config_service_find(&reloaded->view, name);
     switch_profiles(w, to, envs, changed);
     w->config = &reloaded->view;

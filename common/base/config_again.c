@@ -2,11 +2,19 @@
  * producer/coordinator/reload.c. */
 #include "common/base/config_again.h"
 
+#include "common/base/clock.h"
 #include "common/base/diag.h"
+#include "common/base/text.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
-#define TOLD_MAX 5 /* findings in the log; `baton config check` shows all of them */
+#define TOLD_MAX 5  /* findings in the log; `baton config check` shows all of them */
+#define STILL_MS 30 /* nobody has written for so long */
+#define STILL_WAIT_MS 1000
+#define STILL_LOOK_NS 10000000L
 
 static void tell_findings(const struct config *old, const struct buf *findings,
                           const struct baton_error *err)
@@ -27,17 +35,89 @@ static void tell_findings(const struct config *old, const struct buf *findings,
     }
 }
 
+/* ---- half a file ---- */
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* A regular file: to open another kind could wait for ever, and the process with it. */
+static baton_code look(const struct config *old, struct stat *ret_st, struct baton_error *err)
+{
+    if (stat(old->path, ret_st) != 0) {
+        return baton_fail(err, BATON_E_bad_config, "cannot open the configuration %s: %s",
+                          text_quote_of(old->path).s, strerror(errno));
+    }
+    return S_ISREG(ret_st->st_mode)
+               ? BATON_OK
+               : baton_fail(err, BATON_E_bad_config,
+                            "%s is no regular file, and is not read again; put the file itself "
+                            "there and send SIGHUP again",
+                            text_quote_of(old->path).s);
+}
+
+/* Was it written just now? Of a clock that was set back: no. */
+static bool is_fresh(const struct stat *st)
+{
+    const int64_t written = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
+    const int64_t age = wall_now().v - written;
+    return age >= 0 && age < STILL_MS;
+}
+
+/* The first half of a file may well be a configuration, with less in it: what was written just now is
+ * looked at until nobody writes any more, and what has changed meanwhile is read once more. */
+static baton_code load_whole(const struct config *old, const char *const *sets, size_t n_sets,
+                             struct config **ret_fresh, struct buf *findings,
+                             struct baton_error *err)
+{
+    const struct mono_ms until = {mono_now().v + STILL_WAIT_MS};
+    struct stat before;
+    struct stat after;
+    while (mono_now().v < until.v) {
+        struct config *fresh = NULL;
+        baton_code rc = look(old, &before, err);
+        if (rc == BATON_OK && is_fresh(&before)) {
+            nanosleep(&(struct timespec){0, STILL_LOOK_NS}, NULL);
+            continue;
+        }
+        if (rc == BATON_OK) {
+            buf_clear(findings);
+            rc = config_load(old->path, sets, n_sets, &fresh, findings, err);
+        }
+        if (rc == BATON_OK &&
+            ((rc = look(old, &after, err)) != BATON_OK || !same_file(&before, &after))) {
+            config_free(fresh);
+            fresh = NULL;
+        }
+        if (rc != BATON_OK || fresh != NULL) {
+            *ret_fresh = fresh;
+            return rc;
+        }
+    }
+    return baton_fail(err, BATON_E_bad_config,
+                      "%s is being written; write another file and rename it, or send SIGHUP again "
+                      "when it is whole",
+                      text_quote_of(old->path).s);
+}
+
 baton_code config_load_again(const struct config *old, const char *const *sets, size_t n_sets,
                              struct config **ret_fresh, struct baton_error *err)
 {
     struct buf findings = BUF_INIT;
-    const baton_code rc = config_load(old->path, sets, n_sets, ret_fresh, &findings, err);
+    struct config *fresh = NULL;
+    const baton_code rc = load_whole(old, sets, n_sets, &fresh, &findings, err);
     if (rc != BATON_OK) {
         tell_findings(old, &findings, err);
+    } else {
+        *ret_fresh = fresh;
     }
     buf_done(&findings);
     return rc;
 }
+
+/* ---- what differs ---- */
 
 static const char *value_of(const struct config *config, const char *key)
 {

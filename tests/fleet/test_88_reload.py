@@ -1,6 +1,8 @@
 """SIGHUP: configuration, credentials, keys and trust are read again while turns run; an attempt keeps what it started with."""
 import os
 import signal
+import threading
+import time
 
 import pytest
 
@@ -137,6 +139,74 @@ def test_what_does_not_load_changes_nothing(fresh):
         file.write(good)
     assert hup(worker)["changed"] == "nothing"
     assert scrape.number(where, "baton_reloads_total") == 1
+
+
+@pytest.mark.drivers("local")
+def test_half_a_file_is_not_taken(fresh):
+    """The first half of a file is a configuration, too: while somebody writes, it is waited for, and then refused."""
+    host = fresh
+    host.configure({"alpha": alpha(fresh, "one")})
+    worker = ready(host.worker("alpha", "w1"))
+    path = os.path.join(host.dir, "baton.yaml")
+    with open(path, encoding="utf-8") as file:
+        good = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(good)
+        file.flush()
+        before = len(worker.events("worker.reloaded"))
+        worker.process.send_signal(signal.SIGHUP)
+        file.write("budget: {failures: 7}\n")
+    line = wait_until(lambda: worker.events("worker.reloaded")[before:], 20, "a reload")[0]
+    if SLOW == 1:
+        assert line["changed"] == "budget.failures", line
+    enough = threading.Event()
+
+    def write():
+        with open(path, "a", encoding="utf-8") as file:
+            while not enough.is_set():
+                file.write("# more\n")
+                file.flush()
+                time.sleep(0.002)
+
+    def answered():
+        return worker.events("config.not_read") + worker.events("worker.reloaded")[before + 1:]
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(20):  # the writer may have stood still for a moment
+            asked = len(answered())
+            worker.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: len(answered()) > asked, 20, "an answer")
+            if worker.events("config.not_read"):
+                break
+        assert "is being written" in worker.events("config.not_read")[0]["error"]
+    finally:
+        enough.set()
+        writer.join()
+    assert hup(worker)
+
+
+@pytest.mark.drivers("local")
+def test_what_is_no_file_stops_nothing(fresh):
+    """A pipe, a folder or a huge file in the place of the configuration: told, and the worker goes on."""
+    host = fresh
+    host.configure({"alpha": None})
+    worker = ready(host.worker("alpha", "w1"))
+    path = os.path.join(host.dir, "baton.yaml")
+    os.rename(path, path + ".away")
+    os.mkfifo(path)
+    assert "no regular file" in hup(worker, "config.not_read")["error"]
+    os.unlink(path)
+    os.mkdir(path)
+    assert "no regular file" in hup(worker, "config.not_read")["error"]
+    os.rmdir(path)
+    with open(path, "wb") as file:
+        file.truncate(1 << 40)
+    assert hup(worker, "config.not_read")["error"]
+    os.rename(path + ".away", path)
+    assert hup(worker)["changed"] == "nothing"
+    host.published("alpha", "owner", "t-1", "--wait")
 
 
 @pytest.mark.drivers("local")
