@@ -144,10 +144,9 @@ static void check_configuration(struct doctor *d)
                  d->config->path, d->config->n_services,
                  d->config->log == LOG_KIND_local ? "local" : "kafka");
     config_warnings(d->config, &warnings);
-    doctor_found_lines(
-        d, LEVEL_warn, BATON_OK,
-        MEND_HINT("install the program, or correct services.….executor in the configuration"),
-        &warnings);
+    doctor_found_lines(d, LEVEL_warn, BATON_OK,
+                       MEND_HINT("as it says; `baton config check` tells when it is right"),
+                       &warnings);
     buf_done(&warnings);
 }
 

@@ -110,8 +110,9 @@ static void check_disk_of(struct doctor *d, const char *path)
                                                   : LEVEL_ok;
     snprintf(mend, sizeof(mend), "make room on the disk of %s", path);
     doctor_found(d, level, level == LEVEL_error ? BATON_E_disk_full : BATON_OK,
-                 level == LEVEL_ok ? MEND_NONE : MEND_HINT(mend), NULL, "%lld MiB free for %s",
-                 free_bytes >> 20, path);
+                 level == LEVEL_ok ? MEND_NONE : MEND_HINT(mend), NULL,
+                 "%lld MiB free for %s; %lld are wanted", free_bytes >> 20, path,
+                 DISK_ENOUGH >> 20);
 }
 
 void doctor_check_disk(struct doctor *d)

@@ -145,12 +145,15 @@ static void check_running(struct doctor *d, const struct service_view *view,
         return; /* it stops, or is taken over: that goes by itself, or no worker runs, which is told */
     }
     if (now.v > stop.v + STOPPED_LATE_MS + DATE_SLACK_MS) {
-        char mend[128];
-        snprintf(mend, sizeof(mend),
-                 "end that worker and start it again: baton worker --service %s", service->name.s);
+        char mend[256];
+        snprintf(
+            mend, sizeof(mend),
+            "mend what else is found here (disk, rights, topics): then it goes on by itself; if "
+            "there is nothing, end that worker and start it again: baton worker --service %s",
+            service->name.s);
         doctor_found(
             d, LEVEL_error, BATON_E_deadline_exceeded, MEND_HINT(mend),
-            "a worker that stops nothing at its deadline is stuck itself",
+            "its worker cannot tell the end of it, or is stuck itself",
             "%s: attempt %d of turn %.12s (%s of %s) at worker %s should have been stopped "
             "at %s",
             service->name.s, turn->attempt, turn->id.s, ROLE_OF(turn), turn->task.s, turn->worker.s,

@@ -290,6 +290,8 @@ static void look_at_service(struct why *why, const struct why_sources *from, con
 
 /* ---- what it waits for, by its state ---- */
 
+#define DATE_SLACK_MS 5000 /* its worker's clock and this one */
+
 static void may_cancel(struct why *why, const char *turn_id)
 {
     may(why, "it ends, and what runs is stopped", "baton turns cancel %.12s --reason TEXT",
@@ -356,10 +358,25 @@ static void is_running(struct why *why, const struct why_sources *from)
             quantity_duration_text(from->config->session_ms + from->config->lease_grace_ms).s);
     }
     if (service != NULL && last != NULL && last->started_at.v != 0) {
-        why->next_at.v = last->started_at.v + service->deadline_ms;
-        say(&why->now, NO_TIME, "it is stopped at its deadline, %s", wall_text(why->next_at).s);
+        const struct wall_ms stop = {last->started_at.v + service->deadline_ms};
+        if (from->now.v <= stop.v + service->grace_ms + DATE_SLACK_MS) {
+            why->next_at = stop;
+            say(&why->now, NO_TIME, "it is stopped at its deadline, %s", wall_text(stop).s);
+        } else {
+            why->who = WHO_operator;
+            say(&why->now, NO_TIME,
+                "its deadline was %s, and its worker has told no end: it cannot (a full disk, a "
+                "right or "
+                "a topic that is missing), or hangs itself",
+                wall_text(stop).s);
+        }
+    }
+    if (from->view != NULL) {
+        look_at_topics(why, from->view);
     }
     may(why, "what it says while it runs", "baton turns watch %.12s", from->turn_id);
+    may(why, "on the worker's host: does it hang, what keeps its end, and what mends that",
+        "baton doctor");
     may_cancel(why, from->turn_id);
 }
 

@@ -160,6 +160,9 @@ def test_an_executor_that_hangs_is_named_with_its_process(host, tmp_path):
     clock.jump(2 * HOUR)
     found = the(host, "services", "should have been stopped", environment=clock.environment)
     assert (found["level"], found["code"]) == ("error", "deadline_exceeded") and "stuck" in found["why"]
+    why = host.run("turns", "why", turn, "--json", environment=clock.environment).ok().one
+    assert why["who"] == "operator" and "baton doctor" in [one["command"] for one in why["commands"]], why
+    assert any("has told no end" in one["text"] for one in why["now"]), why
 
 
 @pytest.mark.drivers("local")
