@@ -78,6 +78,21 @@ static baton_code clear(struct config *config, struct log *log, const char *serv
     return rc;
 }
 
+/* Where its credential stands, for who is to mend it: "; its TOKEN is in /etc/baton/token". */
+static void add_places(const struct config_profile *profile, char *text, size_t size)
+{
+    for (size_t i = 0; i < profile->n_env; i++) {
+        const struct config_env *env = &profile->env[i];
+        const size_t len = strlen(text);
+        if (env->source == ENV_SOURCE_file) {
+            snprintf(text + len, size - len, "; its %s is in %s", env->name, env->text);
+        } else if (env->source == ENV_SOURCE_from) {
+            snprintf(text + len, size - len, "; its %s is the worker's variable %s", env->name,
+                     env->text);
+        }
+    }
+}
+
 void doctor_profiles(struct config *config, struct log *log, const struct service_view *view,
                      const struct doctor_probed *probed, doctor_agents_fn *fn, void *arg)
 {
@@ -97,6 +112,7 @@ void doctor_profiles(struct config *config, struct log *log, const struct servic
             snprintf(text, sizeof(text),
                      "%s: profile %s was refused (%s) and waits since %s to be mended and cleared",
                      service, profile, failure_word(rest->class), wall_text(rest->since).s);
+            add_places(&view->service->profiles[i], text, sizeof(text));
             fn(arg, BATON_OK, mend, text);
         } else if (clear(config, log, service, profile, &answered, &err) != BATON_OK) {
             snprintf(

@@ -54,6 +54,7 @@ def test_an_expired_credential(fresh):
     turn = host.published("alpha", "reviewer", "t-1")
     host.ends(turn, "parked")
     refused = found(host, "profile team was refused (auth)")
+    assert refused["text"].endswith(f"its TOKEN is in {token}"), refused
     oldest = next(one for one in host.run("doctor", "--json").objects if "oldest unfinished" in one["text"])
     told = as_printed(host, oldest["command"])
     assert "the key has expired" in told, told
