@@ -263,7 +263,8 @@ def test_r13_one_bad_target_does_not_stop_the_others(fresh):
 @pytest.mark.long
 def test_r13_a_fallback_that_is_provisioned_later_is_used(fresh):
     """After half a minute its topic is looked for again."""
-    host = fresh.configure({"alpha": None, "beta": None}, roles={"reviewer": {"chain": ["alpha", "beta"]}}, retry={"rest": "0s"})
+    host = fresh.configure({"alpha": None, "beta": None}, roles={"reviewer": {"chain": ["alpha", "beta"]}}, retry={"rest": "0s"},
+                           circuit={"after": 1000, "for": "30s", "probe": "15s"})  # it is turned down more often than that
     host.log.drop(host.topic("handoff", "beta"))
     host.plan(services={"alpha": [{"class": "auth"}]}, default=[{}])
     worker = ready(host.worker("alpha"))
