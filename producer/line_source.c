@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,7 @@ baton_code line_source_open(const char *path, bool twice, size_t line_max,
                             struct line_source *ret_source, struct baton_error *err)
 {
     struct line_source source = {.fd = -1, .wake_fd = -1, .spool = -1, .start = -1};
+    struct sigaction hangup = {.sa_handler = SIG_DFL};
     struct stat st;
     baton_code rc = BATON_OK;
     source.fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
@@ -53,6 +55,11 @@ baton_code line_source_open(const char *path, bool twice, size_t line_max,
     if (source.fd < 0 || fstat(source.fd, &st) != 0) {
         rc = baton_fail(err, BATON_E_invalid_request, "cannot open %s: %s", text_quote_of(path).s,
                         strerror(errno));
+    } else if (S_ISDIR(st.st_mode)) {
+        rc = baton_fail(err, BATON_E_invalid_request,
+                        "cannot read lines from %s: it is a folder; name a file, or - for standard "
+                        "input",
+                        text_quote_of(path).s);
     } else if (S_ISREG(st.st_mode)) {
         source.start = lseek(source.fd, 0, SEEK_CUR);
         source.size =
@@ -61,12 +68,16 @@ baton_code line_source_open(const char *path, bool twice, size_t line_max,
     if (rc == BATON_OK && twice && source.start < 0) {
         rc = spool_make(&source.spool, err);
     }
+    (void)sigaction(SIGHUP, NULL, &hangup);
     if (rc == BATON_OK && !wake_open(&source.wake_fd)) {
         rc = baton_fail(err, BATON_E_unexpected, "a pipe cannot be made: %s", strerror(errno));
     }
     if (rc != BATON_OK) {
         line_source_close(&source);
         return rc;
+    }
+    if (hangup.sa_handler == SIG_IGN) {
+        (void)sigaction(SIGHUP, &hangup, NULL); /* nohup: it goes on without its terminal */
     }
     line_reader_init(&source.reader, line_max);
     *ret_source = source;

@@ -249,7 +249,13 @@ static bool blank(const char *bytes, size_t len)
 
 static baton_code on_line(struct bulk *b, const char *bytes, size_t len, struct baton_error *err)
 {
+    static const char bom[] =
+        "\xef\xbb\xbf"; /* what some editors begin a file with: no text of it */
     struct prepared prepared = {.turn = NULL};
+    if (b->source.number == 1 && len >= strlen(bom) && memcmp(bytes, bom, strlen(bom)) == 0) {
+        bytes += strlen(bom);
+        len -= strlen(bom);
+    }
     if (blank(bytes, len)) {
         return BATON_OK;
     }
@@ -308,6 +314,9 @@ static baton_code pass(struct bulk *b, struct baton_error *err)
         }
         bar_show(b);
     }
+    if (b->unheard && event != LINE_EVENT_end) {
+        b->interrupted = true; /* whoever read is gone, and would not know how far it came */
+    }
     batch_drop(b); /* interrupted: these were not sent */
     bar_clear(b);
     say(b);
@@ -357,7 +366,7 @@ static void tell_end(struct bulk *b, baton_code rc, const struct baton_error *er
         command_note(b->cmd,
                      "%s after line %lld: what follows it was not published%s; the same command "
                      "again is harmless, and goes on",
-                     rc != BATON_OK ? "the log gave up" : "interrupted", (long long)t->last,
+                     rc != BATON_OK ? "stopped" : "interrupted", (long long)t->last,
                      t->unknown > 0 ? ", but for what is not known" : "");
     }
 }

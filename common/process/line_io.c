@@ -76,7 +76,7 @@ bool line_reader_rest(struct line_reader *reader, const char **ret_line, size_t 
         return false;
     }
     *ret_line = reader->kept.data + reader->at;
-    *ret_len = len;
+    *ret_len = (*ret_line)[len - 1] == '\r' ? len - 1 : len;
     reader->at = reader->scanned = reader->kept.len;
     return true;
 }

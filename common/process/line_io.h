@@ -32,7 +32,7 @@ bool line_reader_feed(struct line_reader *reader, const void *bytes, size_t len)
 /* The next line; borrowed until the next feed. */
 enum line_state line_reader_next(struct line_reader *reader, const char **ret_line,
                                  size_t *ret_len);
-/* At the end of the stream: what stands there without a newline. False if nothing does. */
+/* At the end of the stream: what stands there without a newline, and without a \r. False if nothing does. */
 bool line_reader_rest(struct line_reader *reader, const char **ret_line, size_t *ret_len);
 
 #endif

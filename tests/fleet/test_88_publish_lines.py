@@ -230,6 +230,58 @@ def test_a_log_that_gives_up_is_told(host):
 
 
 @pytest.mark.drivers("local")
+def test_lines_are_the_same_however_they_end(host, tmp_path):
+    """CRLF, a byte order mark, a last line without an end: the same turns."""
+    _, plain, _ = bulk(host, b'{"task":"t-1"}\n{"task":"t-2"}\n')
+    done, other, end = bulk(host, b'\xef\xbb\xbf{"task":"t-1"}\r\n\r\n{"task":"t-2"}\r')
+    assert done.status == 0 and end["published"] == 2 and [other[n]["turn_id"] for n in (1, 3)] == [plain[n]["turn_id"] for n in (1, 2)], done
+    done, other, _ = bulk(host, b'{"task":"t-3"}\n\xef\xbb\xbf{"task":"t-4"}\n')
+    assert done.status == 7 and other[2]["code"] == "invalid_request", "within, it is no line's"
+    folder = host.run("publish", "--lines", tmp_path, "--service", "alpha", "--role", "owner")
+    assert folder.status == 2 and "it is a folder" in folder.err and "the log" not in folder.err, folder
+
+
+@pytest.mark.drivers("local")
+def test_a_reader_that_goes_away_is_no_success(host, tmp_path):
+    """`| head`: what is published and not told of is not all; it ends with 8, and the same again publishes the rest."""
+    path = tmp_path / "lines"
+    path.write_bytes(lines_of(*({"task": f"t-{n}"} for n in range(3000))))
+    argv = [binary(), "publish", "--lines", str(path), "--service", "alpha", "--role", "owner", "--json"]
+    publish = subprocess.Popen(argv, cwd=host.dir, env=host.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert json.loads(publish.stdout.readline())["status"] == "queued"
+        publish.stdout.close()
+        assert publish.wait(30 * SLOW) == 8 and len(handoffs(host)) < 3000
+    finally:
+        publish.kill()
+        publish.wait()
+    host.run(*argv[1:]).ok()
+    assert len({record.key for record in handoffs(host)}) == 3000
+
+
+@pytest.mark.drivers("local")
+def test_nohup_goes_on_without_its_terminal(host, tmp_path):
+    argv = [binary(), "publish", "--lines", "-", "--service", "alpha", "--role", "owner", "--json"]
+    for ignored in (True, False):
+        with open(tmp_path / "out", "wb") as out:
+            publish = subprocess.Popen(argv, cwd=host.dir, env=host.environment, stdin=subprocess.PIPE, stdout=out,
+                                       preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL))
+        try:
+            publish.stdin.write(lines_of({"task": f"t-{ignored}"}))
+            publish.stdin.flush()
+            wait_until(lambda: (tmp_path / "out").read_bytes(), 20, "the first line's answer")
+            publish.send_signal(signal.SIGHUP)
+            if ignored:
+                publish.stdin.write(lines_of({"task": "t-3"}))
+                publish.stdin.close()
+            assert publish.wait(30 * SLOW) == (0 if ignored else 8)
+        finally:
+            publish.kill()
+            publish.wait()
+    assert len(handoffs(host)) == 3
+
+
+@pytest.mark.drivers("local")
 def test_progress_is_for_a_terminal_only(host):
     """Plain when piped: nothing on standard error but what was refused."""
     done = host.run("publish", "--lines", "-", "--service", "alpha", "--role", "owner", stdin=lines_of(*({"task": f"t-{n}"} for n in range(2000)))).ok()

@@ -45,6 +45,14 @@ static void test_lines_in_any_pieces(void **state)
     }
 }
 
+static void test_the_last_line_is_one_as_others_are(void **state)
+{
+    (void)state;
+    char *got = lines("one\r\ntwo\r", 4, 8);
+    assert_string_equal(got, "W(one)R(two)");
+    free(got);
+}
+
 static void test_endless_line_stays_bounded(void **state)
 {
     (void)state;
@@ -60,6 +68,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines_in_any_pieces),
+        cmocka_unit_test(test_the_last_line_is_one_as_others_are),
         cmocka_unit_test(test_endless_line_stays_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
