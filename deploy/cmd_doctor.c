@@ -98,11 +98,44 @@ static void found_text(struct doctor *d, enum level level, struct mend mend, con
     buf_done(&after);
 }
 
+void doctor_add_word(struct buf *command, const char *text)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@%,=";
+    if (text[0] != '\0' && text[strspn(text, plain)] == '\0') {
+        buf_add_text(command, text);
+        return;
+    }
+    buf_add_char(command, '\'');
+    for (; *text != '\0'; text++) {
+        if (*text == '\'') {
+            buf_add_text(command, "'\\''");
+        } else {
+            buf_add_char(command, *text);
+        }
+    }
+    buf_add_char(command, '\'');
+}
+
+/* About the configuration that was looked at, and not the one that lies where it is run. */
+static void add_command(const struct doctor *d, const char *command, struct buf *ret_whole)
+{
+    buf_add_text(ret_whole, command);
+    if (d->cmd->config_path != NULL && strncmp(command, "baton ", strlen("baton ")) == 0) {
+        buf_add_text(ret_whole, " --config ");
+        doctor_add_word(ret_whole, d->config->path);
+    }
+    buf_add_char(ret_whole, '\0');
+}
+
 void doctor_found(struct doctor *d, enum level level, baton_code code, struct mend mend,
                   const char *why, const char *format, ...)
 {
     char text[1024];
+    struct buf command = BUF_INIT;
     va_list args;
+    add_command(d, mend.command, &command);
+    mend.command = buf_ok(&command) ? command.data : mend.command;
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
@@ -116,6 +149,7 @@ void doctor_found(struct doctor *d, enum level level, baton_code code, struct me
     } else {
         found_text(d, level, mend, why, text);
     }
+    buf_done(&command);
 }
 
 void doctor_found_lines(struct doctor *d, enum level level, baton_code code, struct mend mend,

@@ -48,9 +48,12 @@ struct mend {
     ((struct mend){"baton topics plan --acl --format kafka-acls",                                  \
                    "for whoever gives rights on the cluster"})
 
-/* Tells a finding. code: of an error, else BATON_OK. why: NULL for the reason of the check. */
+/* Tells a finding. code: of an error, else BATON_OK. why: NULL for the reason of the check. A command of
+ * baton gets the --config that doctor was given. */
 void doctor_found(struct doctor *d, enum level level, baton_code code, struct mend mend,
                   const char *why, const char *format, ...) BATON_PRINTF(6, 7);
+/* A text as one word of a command: quoted for a shell where it needs to be. */
+void doctor_add_word(struct buf *command, const char *text);
 /* Each line of findings of another part as one. */
 void doctor_found_lines(struct doctor *d, enum level level, baton_code code, struct mend mend,
                         const struct buf *lines);

@@ -86,11 +86,14 @@ void doctor_check_folders(struct doctor *d)
                      errno == ENOENT ? MEND_HINT("the first worker makes it") : MEND_SAID, NULL,
                      "%s: %s", d->config->state_dir, strerror(errno));
     } else if ((st.st_mode & 0077) != 0) {
-        char mend[4200];
-        snprintf(mend, sizeof(mend), "chmod 700 %s", d->config->state_dir);
-        doctor_found(d, LEVEL_warn, BATON_OK, MEND_COMMAND(mend), NULL,
+        struct buf mend = BUF_INIT;
+        buf_add_text(&mend, "chmod 700 ");
+        doctor_add_word(&mend, d->config->state_dir);
+        buf_add_char(&mend, '\0');
+        doctor_found(d, LEVEL_warn, BATON_OK, MEND_COMMAND(buf_ok(&mend) ? mend.data : ""), NULL,
                      "%s can be read by others (mode %03o)", d->config->state_dir,
                      (unsigned)(st.st_mode & 0777));
+        buf_done(&mend);
     } else {
         doctor_found(d, LEVEL_ok, BATON_OK, MEND_NONE, NULL, "%s is ours alone",
                      d->config->state_dir);

@@ -10,8 +10,10 @@
 #include "common/record/trust.h"
 #include "producer/identity.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 void doctor_check_trust(struct doctor *d)
 {
@@ -86,6 +88,11 @@ static bool check_private_all(struct doctor *d)
     struct trust *trust = NULL;
     struct buf ignored = BUF_INIT; /* told above */
     baton_code rc = safe_folder_check(d->config->keys, SAFE_secret, &err);
+    if (rc == BATON_OK && access(d->config->keys, X_OK) != 0) { /* once, and not for each key */
+        rc = baton_fail(&err, BATON_E_key_unsafe,
+                        "cannot look into %s: %s; run this as the user whose folder it is",
+                        d->config->keys, strerror(errno));
+    }
     if (rc == BATON_OK) {
         rc = identity_name(d->config, identity, &err);
     }
@@ -121,9 +128,10 @@ void doctor_check_keys(struct doctor *d)
         whole = check_private_all(d);
     }
     if (whole && plan.count == 0) {
+        const bool named = d->config->identity.s[0] != '\0';
         doctor_found(d, LEVEL_ok, BATON_OK, MEND_NONE, NULL,
-                     "%s has the private keys of %s and of every service", d->config->keys,
-                     d->config->identity.s[0] != '\0' ? d->config->identity.s : "you");
+                     "%s has the private keys of %s%severy service", d->config->keys,
+                     d->config->identity.s, named ? " and of " : "");
     }
     /* On a host of a fleet only some of the keys belong: what is lacking is no error. */
     for (size_t i = 0; i < plan.count; i++) {

@@ -367,8 +367,8 @@ const struct baton_command cmd_publish = {
         "{\"task\":\"t-1\",\"payload\":\"...\",\"not_before\":\"2026-11-30T06:00:00Z\"}\n"
         "baton publish --lines turns.jsonl --service example --role reviewer\n",
     .exits = "With --wait: 0 completed, 7 parked, 6 cancelled, 8 not over in time.\n"
-             "With --lines: 0 all published, 7 some lines refused, 8 it stopped: the log gave up, "
-             "somebody interrupted, or who read its output is gone (again is harmless).\n",
+             "With --lines: 0 all published, 7 some lines refused, 8 it stopped: the log gave\n"
+             "up, somebody interrupted, or who read its output is gone; again is harmless.\n",
     .environment = "TRACEPARENT  the trace that the turn continues (W3C Trace Context)\n",
     .run = run,
 };

@@ -76,7 +76,8 @@ static const struct baton_command cmd_plan = {
     .usage = "[--json]",
     .description =
         "Compares what the configuration needs with the trust folder: the fleet's name, a key "
-        "for `identity`, for `coordinator` and for each service, the roles that a service may "
+        "for `identity` if it is set, for `coordinator` and for each service, the roles that a "
+        "service may "
         "serve, and to whom it may pass them. Shows what `baton keys apply` would make. "
         "Changes nothing.",
     .examples = "# after adding a service to baton.yaml\nbaton keys plan\n",

@@ -264,7 +264,8 @@ static baton_code walk_all(struct walk *w)
     const struct config *config = w->config;
     const char *identity = config->identity.s;
     baton_code rc = walk_fleet(w);
-    if (rc == BATON_OK && strcmp(identity, COORDINATOR) != 0 &&
+    /* Who publishes under a login name has rights only if somebody gave them: `keys generate`. */
+    if (rc == BATON_OK && identity[0] != '\0' && strcmp(identity, COORDINATOR) != 0 &&
         config_service_find(config, identity) == NULL) {
         rc = walk_principal(w, identity, want_person, NULL);
     }

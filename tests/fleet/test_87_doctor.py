@@ -2,9 +2,11 @@
 
 Here each kind of finding; faults that are found and mended from start to end are in test_87_planted_faults.py.
 """
+import json
 import os
 import re
 import subprocess
+import tempfile
 
 import pytest
 
@@ -46,6 +48,49 @@ def test_every_finding_says_what_why_and_what_mends_it(host):
 
 def test_versions_are_told(host):
     assert re.match(r"baton \d+\.\d+\.\d+ with SQLite \d.*, librdkafka \d", the(host, "versions", "baton ")["text"])
+
+
+@pytest.mark.drivers("local")
+def test_commands_are_about_the_configuration_that_was_looked_at(host, tmp_path):
+    """Run from elsewhere with --config: the command that mends it names that file, as one word for a shell, and so does chmod."""
+    os.symlink(host.dir, tmp_path / "it's here")
+    path = str(tmp_path / "it's here" / "baton.yaml")
+    host.log.drop(host.topic("handoff"))
+    os.chmod(os.path.join(host.dir, host.settings["state_dir"]), 0o755)
+
+    for check in ("folders", "topics"):  # in this order: the log is not opened in a folder that others can read
+        found, = [one for one in host.run("doctor", "--json", "--config", path, cwd="/").objects if one["check"] == check and one["level"] != "ok"]
+        done = subprocess.run(["sh", "-c", re.sub("^baton ", binary() + " ", found["command"])], cwd="/", env=host.environment, capture_output=True, check=False)
+        assert done.returncode == 0, (found, done)
+    assert not [one for one in host.run("doctor", "--json", "--config", path).objects if one["check"] in ("folders", "topics") and one["level"] != "ok"]
+
+
+@pytest.mark.drivers("local")
+def test_a_configuration_without_identity_makes_nobody(host, tmp_path):
+    """Who has no name gets no rights: keys are made for services and the coordinator, and nothing is found lacking then."""
+    with open(os.open(tmp_path / "baton.yaml", os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
+        file.write("services: {alpha: {roles: [owner], executor: {kind: exec, command: [/bin/true]}}}\n")
+    config = ("--config", tmp_path / "baton.yaml")
+    lacking = [one["text"] for one in host.run("doctor", "--json", *config).objects if one["check"] == "keys"]
+    assert lacking and not [text for text in lacking if ": ," in text or text.startswith("lacking:  ")], lacking
+    host.run("keys", "apply", *config).ok()
+    assert not [name for folder in ("keys", "trust") for name in os.listdir(tmp_path / folder) if name.startswith(".")]
+    assert not [one for one in host.run("doctor", "--json", *config).objects if one["text"].startswith("lacking")]
+
+
+@pytest.mark.drivers("local")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_keys_of_another_user_are_one_finding(host):
+    """However many there are: the folder that cannot be looked into is told once."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        host.run("init", folder).ok()
+        done = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", binary(), "doctor", "--json"], cwd=folder,
+                              env=host.environment, capture_output=True, check=False)
+        if done.returncode in (126, 127):
+            pytest.skip("another user cannot run the program where it was built")
+        keys = [one for one in map(json.loads, done.stdout.splitlines()) if one["check"] == "keys"]
+        assert len(keys) == 1 and keys[0]["code"] == "key_unsafe" and "as the user whose" in keys[0]["text"], keys
 
 
 @pytest.mark.drivers("local")
