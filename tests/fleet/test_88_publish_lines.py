@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 import proof
-from host import SLOW, attempts, binary, wait_until
+from host import SLOW, attempts, binary, ready, wait_until
 
 
 def lines_of(*objects):
@@ -82,7 +82,7 @@ def test_a_deadline_is_of_the_whole_turn(host):
     host.configure({"alpha": None}, retry={"first": "200ms", "factor": 1, "max": "200ms", "jitter": 0, "each_service": 1000, "max_wait": "15m"},
                    budget={"failures": 1000, "attempts": 1000}, circuit={"after": 1000, "for": "30s", "probe": "15s"})
     host.plan(default=[{"class": "unavailable"}])
-    host.worker("alpha", "w1")
+    ready(host.worker("alpha", "w1"))
     turn = host.published("alpha", "owner", "t-1", "--deadline", at(2 + SLOW))
     parked = host.ends(turn, "parked", 30)
     assert parked["code"] == "deadline_exceeded", parked
@@ -93,8 +93,8 @@ def test_a_deadline_ends_a_wait(host):
     """A turn that waits for its next try is parked at its deadline, not when its wait would be over, and tried no sooner for it."""
     host.configure({"alpha": None}, retry={"first": "5m", "factor": 1, "max": "5m", "jitter": 0, "each_service": 3, "max_wait": "15m"})
     host.plan(default=[{"class": "unavailable"}], tasks={"t-2": [{"class": "rate_limited", "retry_after_ms": 600000}]})
-    host.worker("alpha", "w1")
-    deadline = at(2 + SLOW)
+    ready(host.worker("alpha", "w1"))
+    deadline = at(2 + 2 * SLOW)
     turns = [host.published("alpha", "owner", task, "--deadline", deadline) for task in ("t-1", "t-2")]
     for turn in turns:
         parked = host.ends(turn, "parked", 30)

@@ -383,3 +383,25 @@ def test_a_workflow_is_added_without_a_restart(fresh):
     host.run("keys", "rotate", "coordinator").ok()
     assert "the key," in hup(coordinator)["changed"]
     assert begin("t-4").ok().one["answered"]
+
+
+@pytest.mark.drivers("local")
+def test_a_workflow_that_is_removed_keeps_its_runs(fresh, tmp_path):
+    """A run goes on with the bytes that it began with: the list has lost its workflow, and the file is gone. No new one starts."""
+    host, go = fresh, tmp_path / "go"
+    host.plan(tasks={"t-1": [{"until": str(go)}]})
+    text = runs.with_workflows(fresh, {}).run("workflow", "show", "paired-review").ok().out.split("name: paired-review\n")[1]
+    coordinator = host.workers[-1]
+    runs.workflow(host, "mine", text)
+    rewrite(host, workflows=["mine.yaml"])
+    hup(coordinator)
+    run = runs.start(host, workflow="mine")
+    ready(host.worker("alpha", "w1"))
+    host.called(1, task="t-1")
+    os.unlink(os.path.join(host.dir, "mine.yaml"))
+    rewrite(host, workflows=[])
+    assert hup(coordinator)["changed"] == "workflows"
+    before = len(runs.show(host, run)["turns"])
+    go.touch()
+    wait_until(lambda: len(runs.show(host, run)["turns"]) > before, 30, lambda: f"the run to go on: {runs.show(host, run)}\n{coordinator.log}")
+    assert host.run("runs", "start", "--workflow", "mine", "--task", "t-2", "--summary", "Mend it", "--json").status != 0
