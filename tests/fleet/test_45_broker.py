@@ -1,13 +1,15 @@
 """A real broker that is stopped, killed and away: nothing is lost, nothing done twice, and work goes on by itself."""
 import concurrent.futures
+import json
 import os
 import re
 import signal
+import subprocess
 import time
 
 import pytest
 
-from host import SLOW, ready, wait_until
+from host import SLOW, binary, ready, wait_until
 from scrape import LISTEN, get, number, port
 from ownbroker import away, brokers_of_file, fresh, host, mine, once, troubles, waits_for  # noqa: F401 (fixtures)
 
@@ -191,3 +193,32 @@ def test_b10_a_worker_that_starts_without_a_broker_says_so(host, mine):
     assert get(where, "/healthz")[0] == 200
     mine.start()
     wait_until(lambda: get(where, "/readyz")[0] == 200, 90, "the worker to be ready")
+
+
+@pytest.mark.long
+def test_lines_are_told_apart_when_the_broker_goes(host, mine, tmp_path):
+    """Bulk publishing: what the log has is said, what is not known too, the rest was not sent; the same again doubles nothing."""
+    lines = [json.dumps({"task": f"t-{n}"}).encode() + b"\n" for n in range(900)]
+    argv = [binary(), "publish", "--lines", "-", "--service", "alpha", "--role", "owner", "--json"]
+    with open(tmp_path / "out", "wb") as out:
+        publish = subprocess.Popen(argv, cwd=host.dir, env=host.environment, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.DEVNULL)
+    try:
+        publish.stdin.write(b"".join(lines[:300]))
+        publish.stdin.flush()
+        wait_until(lambda: (tmp_path / "out").read_bytes().count(b"queued") == 300, 40, "the first of them to be told")
+        mine.kill()
+        publish.stdin.write(b"".join(lines[300:]))
+        publish.stdin.close()
+        assert publish.wait(90 * SLOW) == 8
+    finally:
+        publish.kill()
+        publish.wait()
+    *told, end = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+    assert end["status"] == "failed" and end["published"] == 300 and end["unknown"] > 0 and end["last_line"] == 300, end
+    assert end["unknown"] == len([one for one in told if one["status"] == "unknown"]) < 600, "the rest was not sent"
+    mine.again()
+    done = host.run(*argv[1:], stdin=b"".join(lines)).ok()
+    assert done.objects[-1]["published"] == 900, done.objects[-1]
+    turns = {one["turn_id"] for one in done.objects[:-1]}
+    assert len(turns) == 900 and {one["turn_id"] for one in told} <= turns
+    assert {record.key.decode() for record in host.log.records(host.topic("handoff"))} == turns
