@@ -142,6 +142,25 @@ def test_what_does_not_load_changes_nothing(fresh):
 
 
 @pytest.mark.drivers("local")
+def test_sighup_to_every_process_ends_no_attempt(fresh, tmp_path):
+    """A terminal that is closed, or a service manager, tells the guards of executors, too: what runs goes on."""
+    host, go = fresh, tmp_path / "go"
+    host.configure({"alpha": None})
+    host.plan(default=[{"until": str(go)}])
+    worker = ready(host.worker("alpha", "w1"))
+    turn = host.published("alpha", "owner", "t-1")
+    with open(f"/proc/{host.called(1)[0]['pid']}/stat", encoding="utf-8") as file:
+        guard = int(file.read().rsplit(")", 1)[1].split()[1])
+    with open(f"/proc/{guard}/comm", encoding="utf-8") as file:
+        assert file.read().strip() == "baton-guard"
+    os.kill(guard, signal.SIGHUP)
+    hup(worker)
+    assert host.state(turn) == "running"
+    go.touch()
+    assert [one["state"] for one in host.ends(turn, "completed")["attempts"]] == ["completed"]
+
+
+@pytest.mark.drivers("local")
 def test_half_a_file_is_not_taken(fresh):
     """The first half of a file is a configuration, too: while somebody writes, it is waited for, and then refused."""
     host = fresh

@@ -225,8 +225,10 @@ static bool watch(int signals)
         if (fds[0].revents != 0) {
             struct signalfd_siginfo info;
             if (read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info) &&
-                info.ssi_signo != SIGCHLD) {
-                return false; /* SIGTERM: the thread that started us is gone, or an operator wants it */
+                info.ssi_signo != SIGCHLD && info.ssi_signo != SIGHUP) {
+                /* SIGTERM: the thread that started us is gone, or an operator wants it. SIGHUP is the
+                 * worker's: it reads its configuration again, and what runs goes on. */
+                return false;
             }
             reap();
         }
