@@ -4,6 +4,7 @@
  * this program, and spoils what is freed; sanitizers have their own, so there only the good case runs.
  * What a fleet sees of a reload is in tests/fleet/test_88_reload.py.
  */
+#include "tests/unit/failing_memory.h"
 #include "worker/internal.h"
 
 #include <setjmp.h>
@@ -13,70 +14,10 @@
 
 #include <cmocka.h>
 
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define OWN_ALLOCATOR 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
-    __has_feature(memory_sanitizer)
-#define OWN_ALLOCATOR 0
-#endif
-#endif
-#ifndef OWN_ALLOCATOR
-#define OWN_ALLOCATOR 1
-#endif
-
-static long fail_at; /* counts down; 0: never */
-static long live;    /* allocated and not freed */
-
-#if OWN_ALLOCATOR
-
-extern void *__libc_malloc(size_t size);
-extern void *__libc_realloc(void *old, size_t size);
-extern void *__libc_calloc(size_t n, size_t size);
-extern void __libc_free(void *old);
-
-static bool fails(void)
-{
-    return fail_at > 0 && --fail_at == 0;
-}
-
-BATON_API void *malloc(size_t size)
-{
-    void *p = fails() ? NULL : __libc_malloc(size);
-    live += p != NULL ? 1 : 0;
-    return p;
-}
-
-BATON_API void *calloc(size_t n, size_t size)
-{
-    void *p = fails() ? NULL : __libc_calloc(n, size);
-    live += p != NULL ? 1 : 0;
-    return p;
-}
-
-BATON_API void *realloc(void *old, size_t size)
-{
-    void *p = fails() ? NULL : __libc_realloc(old, size);
-    live += p != NULL && old == NULL ? 1 : 0;
-    return p;
-}
-
-BATON_API void free(void *old)
-{
-    if (old != NULL) {
-        live--;
-        memset(old, 0xa5, malloc_usable_size(old)); /* who looks here again is found out */
-        __libc_free(old);
-    }
-}
-
-#endif
 
 #define WITH(profiles, failures)                                                                   \
     "version: 1\n"                                                                                 \
