@@ -165,6 +165,7 @@ def test_the_oldest_unfinished_turn_is_told_by_name(host):
     assert found["level"] == "warn" and old[:12] in found["text"] and found["command"] == "baton worker --service alpha", found
 
 
+@pytest.mark.heavy
 def test_what_nobody_takes_is_named_after_a_minute(host, tmp_path):
     clock = Clock(str(tmp_path), "ahead", 2 * HOUR)
     turn = host.published("beta", "owner", "t-1")
@@ -191,6 +192,7 @@ def test_a_pause_and_an_open_circuit_are_told(fresh):
     wait_until(lambda: not [one for one in findings(host, "services") if "paused by" in one["text"]], what="it to be resumed")
 
 
+@pytest.mark.heavy
 def test_an_executor_that_hangs_is_named_with_its_process(host, tmp_path):
     """Silent for half of its time: which attempt, since when, and the process, which no other command of ours names."""
     host.plan(default=[{"hang": True}, {}])
@@ -220,6 +222,7 @@ def test_partitions_that_nobody_has(host):
     assert found["level"] == "warn" and "2 of 4 partitions" in found["text"], found
 
 
+@pytest.mark.heavy
 def test_a_clock_that_is_behind_the_log(host, tmp_path):
     """J: the log's records are of another day than this host's."""
     ready(host.worker("alpha", "w1"))

@@ -152,6 +152,7 @@ def test_a_full_disk(fresh, small_disk):  # noqa: F811
     assert len(host.calls(turn=turn)) == 1
 
 
+@pytest.mark.heavy
 def test_a_stuck_executor(host, tmp_path):
     """It says nothing and does not end: doctor names turn and process; killed as printed, the turn is tried again in its role."""
     host.plan(default=[{"hang": True}, {}])

@@ -113,6 +113,7 @@ def broken(tmp_path, **environment):
     return {"LD_PRELOAD": library, **environment}
 
 
+@pytest.mark.heavy
 def test_f05_the_disk_fails(fresh, tmp_path):
     """F05, IOERR: what could not be made durable is not built on: the worker ends, and the next one goes on from log and store."""
     state = tmp_path / "state"
@@ -168,6 +169,7 @@ def test_f04_health_is_red_while_the_disk_is_full(small_disk, fresh):  # noqa: F
         host.ends(turn, "completed", 40)
 
 
+@pytest.mark.heavy
 @pytest.mark.drivers("local")
 def test_f07_a_log_on_a_network_file_system_is_refused(host, tmp_path):
     """F07: with the folder, why, and what to set; the worker ends at once and does not come round again."""
@@ -178,6 +180,7 @@ def test_f07_a_log_on_a_network_file_system_is_refused(host, tmp_path):
     assert worker.wait() == 2 and "network file system" in worker.log and len(worker.log.splitlines()) < 10, worker.log
 
 
+@pytest.mark.heavy
 def test_f07_a_store_on_a_network_file_system_is_warned_of(fresh, tmp_path):
     """F07: the worker works, and says once where its store should lie; a second process of the same store is refused."""
     elsewhere = tmp_path / "elsewhere"
