@@ -33,7 +33,13 @@ baton_code turns_find(struct session *session, const char *word, struct turn_id 
         return rc;
     }
     rc = turn_log_waiting(session->log, session->config, ret_id->s, &waits_at, err);
-    if (rc != BATON_OK) {
+    if (rc == BATON_OK && waits_at == NULL) {
+        /* It may have been taken in between the two looks, and its handoff trimmed: then it is there now. */
+        turn_life_done(ret_life);
+        memset(ret_life, 0, sizeof(*ret_life));
+        rc = turn_log_find(session->log, session->config, ret_id->s, ret_life, err);
+    }
+    if (rc != BATON_OK || ret_life->found) {
         return rc;
     }
     if (waits_at == NULL) {
