@@ -462,9 +462,13 @@ def test_i3_two_ends_at_once_and_one_of_them_at_a_cap(fresh, way):
     with open(os.open(os.path.join(host.dir, "loop.yaml"), os.O_WRONLY | os.O_CREAT, 0o644), "w", encoding="utf-8") as file:
         file.write(text.replace("name: fork", "name: loop"))
     ready(host.worker("coordinator", "c1"))
-    host.plan(turns={"beta": [{"verdict": "changes"}], "gamma": [{"verdict": "approve"}, {"until": host.fake + "/go", "verdict": "changes"}]}, default=[{}])
+    host.plan(turns={"beta": [{"until": host.fake + "/first", "verdict": "changes"}],
+                     "gamma": [{"verdict": "approve"}, {"until": host.fake + "/go", "verdict": "changes"}]}, default=[{}])
     workers(host)
     run = start(host, workflow="loop")
+    # The approval comes first: later, it would be cancelled as one of an older revision.
+    wait_until(lambda: any(one["service"] == "gamma" and one["state"] == "completed" for one in show(host, run)["turns"]), 40, "the first approval")
+    open(host.fake + "/first", "w", encoding="ascii").close()
     stands(host, run, state="waiting", code="cycle_limit")
     open(host.fake + "/go", "w", encoding="ascii").close()
     wait_until(lambda: show(host, run)["turns"][-1]["verdict"] == "changes" and all(one["state"] == "completed" for one in show(host, run)["turns"]), 20,
