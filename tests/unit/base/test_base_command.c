@@ -330,8 +330,8 @@ static void help_is_a_page(void **state)
         "NAME\n    baton worker - does the turns of a service\n",
         "\nSYNOPSIS\n    baton worker --service S [--drain]\n",
         "[--drain]\n    baton worker --service S --tag T...\n",
-        "\n    baton worker [--first-of-three ARGUMENT] --second-of-three ARGUMENT\n"
-        "                 [--third-of-three ARGUMENT]\n",
+        ("\n    baton worker [--first-of-three ARGUMENT] --second-of-three ARGUMENT\n"
+         "                 [--third-of-three ARGUMENT]\n"),
         "\nDESCRIPTION\n    Takes handoffs.\n\n    Second paragraph.\n",
         "\nOPTIONS\n    -s, --service S\n        The service. Required.\n",
         "    --timeout SECONDS\n        How long. Default: 30s.\n",
