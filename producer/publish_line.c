@@ -172,6 +172,10 @@ static baton_code fill(const char *bytes, size_t len, struct publish_line *line,
         request->data = raw.at;
         request->data_len = raw.len;
     }
+    if (request->key[0] == '\0' && values[LINE_key] != NULL) {
+        return baton_fail(err, BATON_E_invalid_request,
+                          WHAT ": key is empty; without it the line's own bytes are the key");
+    }
     if (request->service == NULL || request->role == NULL || request->task_id == NULL) {
         const char *missing = request->service == NULL ? "service"
                               : request->role == NULL  ? "role"

@@ -85,6 +85,7 @@ static void test_mistakes_are_told(void **state)
     refused("{\"Task\":\"t\"}", "'Task' is not known");
     refused("{\"task\":\"t\",\"task\":\"u\"}", "JSON, column");
     refused("{\"task\":1}", "task must be a text");
+    refused("{\"task\":\"t\",\"key\":\"\"}", "key is empty");
     refused("{\"task\":\"t\",\"rev\":-1}", "rev must be an integer from 0");
     refused("{\"task\":\"t\",\"rev\":2147483648}", "rev must be an integer from 0");
     refused("{\"task\":\"t\",\"data\":\"x\"}", "data must be an object");
