@@ -364,6 +364,7 @@ def test_reloads_while_partitions_move(fresh):
         for worker in (first, second):
             if worker.events("worker.started") and worker.alive:
                 worker.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: len(first.events("worker.reloaded")) > n, what="a reload: two signals at once are one")
         turns.append(host.published("alpha", "owner", f"u-{n}"))
         if n == 8:
             second.stop()
