@@ -196,15 +196,6 @@ static void switch_profiles(struct worker *w, const struct config_service *to,
 
 /* ---- configuration ---- */
 
-static void tell_not(const char *what, baton_code rc, const struct baton_error *err)
-{
-    diag_line(
-        DIAG_error, "worker.not_reloaded", D_TEXT("what", what), D_CODE("code", rc),
-        D_TEXT("error", err->text),
-        D_TEXT("meaning", "what was read before stays in force; mend it and send SIGHUP again"));
-    metric_add(METRIC_reloads_failed, 1);
-}
-
 static baton_code reload_config(struct worker *w, struct buf *changed, struct buf *restart,
                                 struct baton_error *err)
 {
@@ -295,16 +286,13 @@ void worker_reload_due(struct worker *w)
     w->reload_asked = false;
     baton_code rc = reload_config(w, &changed, &restart, &err);
     if (rc != BATON_OK) {
-        tell_not("the configuration", rc, &err);
+        config_again_tell_not("worker.not_reloaded", "the configuration", rc, &err);
     }
     const baton_code key = reload_key(w, &changed, &err);
     if (key != BATON_OK) {
-        tell_not("the key", key, &err);
+        config_again_tell_not("worker.not_reloaded", "the key", key, &err);
     }
-    if (restart.len > 0 && buf_ok(&restart)) {
-        diag_line(DIAG_warn, "config.needs_restart", D_TEXT("keys", restart.data),
-                  D_TEXT("meaning", "these stay as they were until this worker is restarted"));
-    }
+    config_again_tell_restart(&restart, "worker");
     if (rc == BATON_OK || changed.len > 0) {
         diag_line(
             DIAG_info, "worker.reloaded", D_TEXT("service", w->service->name.s),

@@ -4,9 +4,11 @@
 
 #include "common/base/clock.h"
 #include "common/base/diag.h"
+#include "common/base/metrics.h"
 #include "common/base/text.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -151,5 +153,27 @@ void config_differs(const struct config *old, const struct config *fresh,
         if (value_of(fresh, key) == NULL && effect_of(key, arg) == effect) {
             add(ret_keys, key);
         }
+    }
+}
+
+/* ---- what is told ---- */
+
+void config_again_tell_not(const char *event, const char *what, baton_code code,
+                           const struct baton_error *err)
+{
+    diag_line(
+        DIAG_error, event, D_TEXT("what", what), D_CODE("code", code), D_TEXT("error", err->text),
+        D_TEXT("meaning", "what was read before stays in force; mend it and send SIGHUP again"));
+    metric_add(METRIC_reloads_failed, 1);
+}
+
+void config_again_tell_restart(const struct buf *keys, const char *whose)
+{
+    char meaning[128];
+    if (keys->len > 0 && buf_ok(keys)) {
+        snprintf(meaning, sizeof(meaning), "these stay as they were until this %s is restarted",
+                 whose);
+        diag_line(DIAG_warn, "config.needs_restart", D_TEXT("keys", keys->data),
+                  D_TEXT("meaning", meaning));
     }
 }

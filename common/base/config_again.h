@@ -30,4 +30,10 @@ void config_differs(const struct config *old, const struct config *fresh,
                     enum config_effect (*effect_of)(const char *key, const void *arg),
                     const void *arg, enum config_effect effect, struct buf *ret_keys);
 
+/* In the log, and counted: what could not be read again. event is the process's own: worker.not_reloaded. */
+void config_again_tell_not(const char *event, const char *what, baton_code code,
+                           const struct baton_error *err);
+/* In the log: keys, by config_differs, that only a restart of `whose` ("worker") takes over; none: nothing. */
+void config_again_tell_restart(const struct buf *keys, const char *whose);
+
 #endif

@@ -9,6 +9,7 @@
 
 #include "baton/code.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* A function of the library and the variable that gets its address. The variable has the function's own
@@ -23,12 +24,19 @@ struct library_symbol {
         .name = #function, .to = &(variable)                                                       \
     }
 
-/* Loads `file` (a soname: libcurl.so.4) and looks its functions up. Stays loaded until the process ends;
- * again is free. Threads: any, but no two for the same variables. `key` is what asked for it in the
- * configuration, `package` Debian's that has it, both for the message.
- * Errors: bad_config if it is not on this machine or lacks a function. */
-baton_code library_load(const char *file, const char *package, const char *key,
-                        const struct library_symbol *symbols, size_t n_symbols,
-                        struct baton_error *err);
+/* Static, one for each library. */
+struct library {
+    const char *file;    /* a soname: libcurl.so.4 */
+    const char *package; /* Debian's that has it */
+    const char *key;     /* what asks for it in the configuration */
+    const struct library_symbol *symbols;
+    size_t n_symbols;
+    baton_code (*begin)(struct baton_error *err); /* once, when its functions are known; or NULL */
+    bool loaded;
+};
+
+/* Loads it, looks its functions up and begins it, once for the process; it stays until that ends. Again is free.
+ * Threads: any. Errors: bad_config if it is not on this machine or lacks a function; those of begin. */
+baton_code library_load(struct library *library, struct baton_error *err);
 
 #endif

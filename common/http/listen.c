@@ -46,26 +46,23 @@ static struct {
     __typeof__(&MHD_destroy_response) destroy_response;
 } mhd;
 
-static pthread_mutex_t loading =
-    PTHREAD_MUTEX_INITIALIZER; /* workers of a program may start at once */
+static const struct library_symbol mhd_symbols[] = {
+    LIBRARY_SYMBOL(MHD_start_daemon, mhd.start_daemon),
+    LIBRARY_SYMBOL(MHD_stop_daemon, mhd.stop_daemon),
+    LIBRARY_SYMBOL(MHD_lookup_connection_value, mhd.lookup_connection_value),
+    LIBRARY_SYMBOL(MHD_create_response_from_buffer, mhd.create_response_from_buffer),
+    LIBRARY_SYMBOL(MHD_add_response_header, mhd.add_response_header),
+    LIBRARY_SYMBOL(MHD_queue_response, mhd.queue_response),
+    LIBRARY_SYMBOL(MHD_destroy_response, mhd.destroy_response),
+};
 
-static baton_code load_mhd(struct baton_error *err)
-{
-    const struct library_symbol symbols[] = {
-        LIBRARY_SYMBOL(MHD_start_daemon, mhd.start_daemon),
-        LIBRARY_SYMBOL(MHD_stop_daemon, mhd.stop_daemon),
-        LIBRARY_SYMBOL(MHD_lookup_connection_value, mhd.lookup_connection_value),
-        LIBRARY_SYMBOL(MHD_create_response_from_buffer, mhd.create_response_from_buffer),
-        LIBRARY_SYMBOL(MHD_add_response_header, mhd.add_response_header),
-        LIBRARY_SYMBOL(MHD_queue_response, mhd.queue_response),
-        LIBRARY_SYMBOL(MHD_destroy_response, mhd.destroy_response),
-    };
-    pthread_mutex_lock(&loading);
-    const baton_code rc = library_load("libmicrohttpd.so.12", "libmicrohttpd12", "http.listen",
-                                       symbols, sizeof(symbols) / sizeof(symbols[0]), err);
-    pthread_mutex_unlock(&loading);
-    return rc;
-}
+static struct library mhd_library = {
+    .file = "libmicrohttpd.so.12",
+    .package = "libmicrohttpd12",
+    .key = "http.listen",
+    .symbols = mhd_symbols,
+    .n_symbols = sizeof(mhd_symbols) / sizeof(mhd_symbols[0]),
+};
 
 /* ---- what it says ---- */
 
@@ -314,7 +311,7 @@ baton_code http_listen(const char *listen, struct http_listener **ret_listener,
         rc = baton_fail(err, BATON_E_bad_config, "http.listen: '%s' is not ADDRESS:PORT", listen);
     }
     if (rc == BATON_OK) {
-        rc = load_mhd(err);
+        rc = library_load(&mhd_library, err);
     }
     if (rc == BATON_OK) {
         rc = bound(listen, listener->host, colon + 1, &fd, err);

@@ -11,7 +11,6 @@
 #include <ctype.h>
 #include <curl/curl.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,49 +46,43 @@ static struct {
     __typeof__(&curl_url_cleanup) url_cleanup;
 } lib;
 
-static pthread_mutex_t loading =
-    PTHREAD_MUTEX_INITIALIZER; /* publishers of a program may open at once */
-static bool loaded;
+static const struct library_symbol lib_symbols[] = {
+    LIBRARY_SYMBOL(curl_global_init, lib.global_init),
+    LIBRARY_SYMBOL(curl_easy_init, lib.easy_init),
+    LIBRARY_SYMBOL(curl_easy_setopt, lib.easy_setopt),
+    LIBRARY_SYMBOL(curl_easy_getinfo, lib.easy_getinfo),
+    LIBRARY_SYMBOL(curl_easy_strerror, lib.easy_strerror),
+    LIBRARY_SYMBOL(curl_easy_cleanup, lib.easy_cleanup),
+    LIBRARY_SYMBOL(curl_slist_append, lib.slist_append),
+    LIBRARY_SYMBOL(curl_slist_free_all, lib.slist_free_all),
+    LIBRARY_SYMBOL(curl_multi_init, lib.multi_init),
+    LIBRARY_SYMBOL(curl_multi_cleanup, lib.multi_cleanup),
+    LIBRARY_SYMBOL(curl_multi_add_handle, lib.multi_add_handle),
+    LIBRARY_SYMBOL(curl_multi_remove_handle, lib.multi_remove_handle),
+    LIBRARY_SYMBOL(curl_multi_perform, lib.multi_perform),
+    LIBRARY_SYMBOL(curl_multi_poll, lib.multi_poll),
+    LIBRARY_SYMBOL(curl_multi_wakeup, lib.multi_wakeup),
+    LIBRARY_SYMBOL(curl_multi_info_read, lib.multi_info_read),
+    LIBRARY_SYMBOL(curl_url, lib.url),
+    LIBRARY_SYMBOL(curl_url_set, lib.url_set),
+    LIBRARY_SYMBOL(curl_url_cleanup, lib.url_cleanup),
+};
 
-static baton_code load_locked(struct baton_error *err)
+static baton_code begin(struct baton_error *err)
 {
-    const struct library_symbol symbols[] = {
-        LIBRARY_SYMBOL(curl_global_init, lib.global_init),
-        LIBRARY_SYMBOL(curl_easy_init, lib.easy_init),
-        LIBRARY_SYMBOL(curl_easy_setopt, lib.easy_setopt),
-        LIBRARY_SYMBOL(curl_easy_getinfo, lib.easy_getinfo),
-        LIBRARY_SYMBOL(curl_easy_strerror, lib.easy_strerror),
-        LIBRARY_SYMBOL(curl_easy_cleanup, lib.easy_cleanup),
-        LIBRARY_SYMBOL(curl_slist_append, lib.slist_append),
-        LIBRARY_SYMBOL(curl_slist_free_all, lib.slist_free_all),
-        LIBRARY_SYMBOL(curl_multi_init, lib.multi_init),
-        LIBRARY_SYMBOL(curl_multi_cleanup, lib.multi_cleanup),
-        LIBRARY_SYMBOL(curl_multi_add_handle, lib.multi_add_handle),
-        LIBRARY_SYMBOL(curl_multi_remove_handle, lib.multi_remove_handle),
-        LIBRARY_SYMBOL(curl_multi_perform, lib.multi_perform),
-        LIBRARY_SYMBOL(curl_multi_poll, lib.multi_poll),
-        LIBRARY_SYMBOL(curl_multi_wakeup, lib.multi_wakeup),
-        LIBRARY_SYMBOL(curl_multi_info_read, lib.multi_info_read),
-        LIBRARY_SYMBOL(curl_url, lib.url),
-        LIBRARY_SYMBOL(curl_url_set, lib.url_set),
-        LIBRARY_SYMBOL(curl_url_cleanup, lib.url_cleanup),
-    };
-    baton_code rc = library_load("libcurl.so.4", "libcurl4", "traces.endpoint", symbols,
-                                 COUNT_OF(symbols), err);
-    if (rc == BATON_OK && lib.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        rc = baton_fail(err, BATON_E_bad_config, "traces.endpoint: libcurl cannot be begun");
-    }
-    loaded = rc == BATON_OK;
-    return rc;
+    return lib.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK
+               ? BATON_OK
+               : baton_fail(err, BATON_E_bad_config, "traces.endpoint: libcurl cannot be begun");
 }
 
-static baton_code load(struct baton_error *err)
-{
-    pthread_mutex_lock(&loading);
-    const baton_code rc = loaded ? BATON_OK : load_locked(err);
-    pthread_mutex_unlock(&loading);
-    return rc;
-}
+static struct library curl_library = {
+    .file = "libcurl.so.4",
+    .package = "libcurl4",
+    .key = "traces.endpoint",
+    .symbols = lib_symbols,
+    .n_symbols = COUNT_OF(lib_symbols),
+    .begin = begin,
+};
 
 /* ---- the file of headers ---- */
 
@@ -253,7 +246,7 @@ baton_code collector_open(const struct config *config, struct collector **ret_co
                           struct baton_error *err)
 {
     struct curl_slist *headers = NULL;
-    baton_code rc = load(err);
+    baton_code rc = library_load(&curl_library, err);
     if (rc != BATON_OK) {
         return rc;
     }

@@ -55,15 +55,6 @@ static enum config_effect effect_of(const char *key, const void *arg)
                : CONFIG_EFFECT_none;
 }
 
-static void tell_not(const char *what, baton_code rc, const struct baton_error *err)
-{
-    diag_line(
-        DIAG_error, "coordinator.not_reloaded", D_TEXT("what", what), D_CODE("code", rc),
-        D_TEXT("error", err->text),
-        D_TEXT("meaning", "what was read before stays in force; mend it and send SIGHUP again"));
-    metric_add(METRIC_reloads_failed, 1);
-}
-
 static baton_code reload_config(struct coordinator *c, struct buf *changed, struct buf *restart,
                                 struct baton_error *err)
 {
@@ -129,16 +120,13 @@ void coordinator_reload(struct coordinator *c)
     struct baton_error err = {BATON_OK, ""};
     const baton_code rc = reload_config(c, &changed, &restart, &err);
     if (rc != BATON_OK) {
-        tell_not("the configuration", rc, &err);
+        config_again_tell_not("coordinator.not_reloaded", "the configuration", rc, &err);
     }
     const baton_code key = reload_key(c, &changed, &err);
     if (key != BATON_OK) {
-        tell_not("the key", key, &err);
+        config_again_tell_not("coordinator.not_reloaded", "the key", key, &err);
     }
-    if (restart.len > 0 && buf_ok(&restart)) {
-        diag_line(DIAG_warn, "config.needs_restart", D_TEXT("keys", restart.data),
-                  D_TEXT("meaning", "these stay as they were until this coordinator is restarted"));
-    }
+    config_again_tell_restart(&restart, "coordinator");
     if (rc == BATON_OK || changed.len > 0) {
         diag_line(
             DIAG_info, "coordinator.reloaded", D_TEXT("coordinator", c->id.s),

@@ -21,7 +21,7 @@ ROWS = (
     ("a_key_that_nobody_believes_is_taken", "RECORD section 4", "worker/reload.c",
      "(rc = judge_key(w, fresh, err)) != BATON_OK", "(rc = BATON_OK * judge_key(w, fresh, err)) != BATON_OK",
      f"{RELOAD} test_a_key_that_nobody_trusts_is_not_taken"),
-    ("what_needs_a_restart_is_not_named", "S10", "worker/reload.c",
-     "    if (restart.len > 0 && buf_ok(&restart)) {", "    if (false) {",
+    ("what_needs_a_restart_is_not_named", "S10", "common/base/config_again.c",
+     "    if (keys->len > 0 && buf_ok(keys)) {", "    if (false) {",
      f"{RELOAD} test_what_needs_a_restart_is_named"),
 )
