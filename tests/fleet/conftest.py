@@ -100,11 +100,23 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "seconds(n): may take so long")
 
 
+# Who sees that a promise was broken. What they say is final; what else goes wrong on a busy machine may be its haste.
+JUDGES = {"invariants.py", "outside.py", "account.py"}
+JUDGING = {"check_calls", "check_topics", "check_ends"}
+
+
+def is_final(excinfo):
+    """Whether a failure is judged at once, and not tried once more with nothing beside it."""
+    if excinfo.errisinstance((WaitedInVain, TimeoutError, subprocess.TimeoutExpired)):
+        return False
+    return any(os.path.basename(str(entry.path)) in JUDGES or entry.name in JUDGING for entry in excinfo.traceback)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item, call):
-    """Says of a test that it waited in vain: tests/run tries it once more, with nothing beside it."""
-    if call.excinfo and isinstance(call.excinfo.value, (WaitedInVain, TimeoutError, subprocess.TimeoutExpired)):
-        item.user_properties.append(("waited_in_vain", item.nodeid))
+    """Says of a test that it may be tried once more: tests/run does so at the end, with nothing beside it."""
+    if call.excinfo and not is_final(call.excinfo):
+        item.user_properties.append(("once_more", item.nodeid))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -87,12 +87,13 @@ def test_r08_a_delegated_attempt_is_not_renewed(fresh):
     open(go, "w", encoding="ascii").close()
     for turn in turns:
         host.ends(turn, "delegated")
+    called = len(host.calls())  # more than turns where the machine stood still for longer than a lease
     time.sleep(2 * beat)  # one may be on its way while its owner decides
     known, over = set(renewals(host)), time.monotonic() + 6 * beat
     while time.monotonic() < over:
         assert set(renewals(host)) <= known, "renewed after its end"
         time.sleep(beat / 10)
-    assert len(host.calls()) == len(turns) and not host.letters()
+    assert len(host.calls()) == called and not host.letters()
 
 
 def test_r14_r49_what_is_prepared_is_the_turns_role(fresh):

@@ -16,12 +16,14 @@ import time
 import broker
 import proof
 import yamlout
+from calls import noted
 from kafkalog import KafkaLog
 from locallog import LocalLog
 
 LIB = os.path.dirname(os.path.abspath(__file__))
 EXECUTOR = os.path.join(LIB, "fake_executor.py")
 ROLES = ["owner", "reviewer", "arbiter"]
+FAULTS = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGILL, 99}  # 99: a sanitizer's
 SLOW = {"asan": 3.0, "tsan": 6.0}.get(os.environ.get("BATON_TEST_PRESET", ""), 1.0)
 
 
@@ -31,7 +33,7 @@ def binary():
 
 
 class WaitedInVain(AssertionError):
-    """What should have come did not come in time: the only failure that a busy machine excuses once (conftest.py)."""
+    """What should have come did not come in time, whoever waited for it: never a broken promise (conftest.py)."""
 
 
 def wait_until(condition, seconds=20, what="the condition"):
@@ -327,11 +329,7 @@ class Host:
     # ---- what the executors saw ----
 
     def lines(self):
-        path = os.path.join(self.fake, "calls")
-        if not os.path.exists(path):
-            return []
-        with open(path, encoding="utf-8") as file:
-            return [json.loads(line) for line in file.read().split("\n")[:-1]]
+        return noted(os.path.join(self.fake, "calls"))
 
     def calls(self, **match):
         """Starts of executors, those only that match."""
@@ -427,6 +425,7 @@ class Host:
         """Stops what runs and checks what holds at the end of every test (RULES S5)."""
         try:
             self.end_workers()
+            self.check_ends()
             self.check_calls()
             if not self.tampered and self.has_topics():
                 self.check_topics()
@@ -491,6 +490,11 @@ class Host:
                     ends[state["turn_id"]] = record
         for call in self.calls():
             assert roles.get(call["turn"], call["role"]) == call["role"], f"I1: called under another role: {call}"
+
+    def check_ends(self):
+        """No process of Baton's own ends by a fault in it."""
+        for worker in self.workers:
+            assert worker.process.returncode not in FAULTS, f"{worker.service}/{worker.id} ended with {worker.process.returncode}\n{worker.log[-4000:]}"
 
     def check_calls(self):
         seen, roles = {}, {}

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Turns what pytest wrote (JUnit XML) into counts and failures for tests/run.
 
-A sanitizer's finding in any process counts as a failure, also when no test noticed it. With --again,
-tests that only waited in vain are not judged yet but named in that file, unless there are so many that
-it is no chance: tests/run tries them once more, with nothing beside them.
+A sanitizer's finding in any process counts as a failure, also when no test noticed it. With --again, tests that
+may be tried once more (tests/fleet/conftest.py) are not judged yet but named in that file, and what they said
+stands in the kind's notes, unless there are so many that it is no chance: tests/run tries them once more, with
+nothing beside them.
 """
 import argparse
 import os
@@ -12,16 +13,17 @@ import xml.etree.ElementTree as ElementTree
 
 
 CHANCE = 6
+SAID = 3000  # of each failure, so much
 
 
 def cases(path):
-    """Of each test: its name, its failures, why it was left out, and what it is called if it only waited in vain."""
+    """Of each test: its name, its failures, why it was left out, and what it is called if it may be tried once more."""
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         name = f"{case.get('classname')}::{case.get('name')}"
         bad = [child for child in case if child.tag in ("failure", "error")]
-        waited = [one.get("value") for one in case.iter("property") if one.get("name") == "waited_in_vain"]
+        more = [one.get("value") for one in case.iter("property") if one.get("name") == "once_more"]
         left = [child for child in case if child.tag == "skipped"]
-        yield name, bad, left, waited[0] if len(waited) >= len(bad) > 0 else None
+        yield name, bad, left, more[0] if len(more) >= len(bad) > 0 else None
 
 
 def findings(folder):
@@ -40,15 +42,17 @@ def main():
     parser.add_argument("--again")
     args = parser.parse_args()
     passed = failed = skipped = 0
-    failures, skips, again = [], [], []
+    failures, skips, again, notes = [], [], [], []
     try:
         found = list(cases(args.xml))
-        if args.again and 0 < sum(waited is not None for _, _, _, waited in found) <= CHANCE:
-            again = [waited for _, _, _, waited in found if waited]
+        if args.again and 0 < sum(more is not None for _, _, _, more in found) <= CHANCE:
+            again = [more for _, _, _, more in found if more]
             with open(args.again, "w", encoding="utf-8") as file:
                 file.write("\n".join(again) + "\n")
-        for name, bad, left, waited in found:
-            if waited and waited in again:
+        for name, bad, left, more in found:
+            if more and more in again:
+                notes.append(f"---- {name} failed among the others, so it was tried once more with nothing beside it; it had said:")
+                notes += [(part.text or part.get("message") or "")[-SAID:] for part in bad]
                 continue
             if bad:
                 failed += 1
@@ -67,12 +71,10 @@ def main():
         failed += 1
         failures.append(f"---- a sanitizer found something ({os.path.basename(path)}):\n{text[:6000]}")
     base = os.path.join(args.results, args.kind)
-    if failures:
-        with open(base + ".failures", "a", encoding="utf-8") as file:
-            file.write("\n".join(failures) + "\n")
-    if skips:
-        with open(base + ".skips", "a", encoding="utf-8") as file:
-            file.write("\n".join(skips) + "\n")
+    for ending, lines in (("failures", failures), ("skips", skips), ("notes", notes)):
+        if lines:
+            with open(f"{base}.{ending}", "a", encoding="utf-8") as file:
+                file.write("\n".join(lines) + "\n")
     with open(base + ".counts", "w", encoding="ascii") as counts:
         counts.write(f"{passed} {failed} {skipped}\n")
 

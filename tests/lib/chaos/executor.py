@@ -20,7 +20,7 @@ def note(record, **named):
             "fake_service": environment.get("FAKE_SERVICE"), "worker": environment.get("BATON_WORKER"),
             "boot": environment.get("BATON_BOOT"), "task": record.get("task_id"), "stdin_role": record.get("role"), **named}
     handle = os.open(os.path.join(environment["FAKE_DIR"], "calls"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.write(handle, (json.dumps(line) + "\n").encode())
+    os.write(handle, ("\n" + json.dumps(line) + "\n").encode())  # as the fake executor: see calls.py
     os.close(handle)
 
 

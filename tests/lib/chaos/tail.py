@@ -3,10 +3,10 @@
 Called by run.py and crash.py. more() gives what was committed since the last call, oldest first; behind() says where
 there is more than was read. On the local log a record that was replaced between two calls is not seen.
 """
-import json
 import os
 import time
 
+from calls import whole
 from kafkalog import CONSUMER, PARTITION_EOF, KafkaLog
 from locallog import OFFSET_BITS, LocalLog, headers_decode
 from proof import Record
@@ -36,7 +36,7 @@ class CallsTail:
             data = file.read()
         data = data[:data.rfind(b"\n") + 1]
         self.read += len(data)
-        return [line for line in map(json.loads, data.splitlines()) if line["event"] == "start"]
+        return [line for line in whole(data) if line["event"] == "start"]
 
 
 class LocalTail:
