@@ -4,7 +4,16 @@
  *
  * In: worker/claim.c  Out: worker/rest.c, worker/circuit.c, worker/failure_table.c, worker/delegate.c
  */
+#include "worker/begin.h"
+
+#include "common/record/turn_record.h"
+#include "worker/circuit.h"
+#include "worker/decision.h"
+#include "worker/delegate.h"
+#include "worker/failure_table.h"
 #include "worker/internal.h"
+#include "worker/move.h"
+#include "worker/rest.h"
 
 #include <string.h>
 

@@ -7,11 +7,18 @@
  * In: worker/operate.c (after a restore and a fold), worker/round.c
  * Out: worker/decision.c, common/record/blocked_note.h
  */
-#include "worker/internal.h"
+#include "worker/blocked.h"
 
+#include "common/base/diag.h"
 #include "common/base/hash.h"
 #include "common/base/safe_file.h"
+#include "common/engine/engine.h"
+#include "common/log/log.h"
 #include "common/record/blocked_note.h"
+#include "common/store/store.h"
+#include "topics/catalogue.h"
+#include "worker/decision.h"
+#include "worker/internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -13,10 +13,20 @@
  * In: worker/begin.c, worker/claim.c, worker/round.c, worker/settle.c  Out: common/base/state.h,
  * worker/delegate.c
  */
-#include "worker/internal.h"
+#include "worker/circuit.h"
 
 #include "common/base/check.h"
+#include "common/base/diag.h"
 #include "common/base/metrics.h"
+#include "common/engine/engine.h"
+#include "common/log/log.h"
+#include "common/store/store.h"
+#include "worker/decision.h"
+#include "worker/delegate.h"
+#include "worker/failure_table.h"
+#include "worker/internal.h"
+#include "worker/live.h"
+#include "worker/restore.h"
 
 #include <string.h>
 

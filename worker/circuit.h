@@ -4,7 +4,7 @@
  * its own struct changes. What it means for turns is below (circuit.c, circuit_note.c), and asked by
  * begin.c, round.c and settle.c.
  *
- * Part of worker/internal.h; nobody else includes it. Engine's thread.
+ * Included by internal.h, and by what begins, settles and counts attempts. Engine's thread.
  */
 #ifndef BATON_WORKER_CIRCUIT_H
 #define BATON_WORKER_CIRCUIT_H

@@ -6,9 +6,11 @@
  * In: worker/operate.c (after a restore and a fold), worker/circuit.c  Out: worker/decision.c,
  * common/record/circuit_note.h
  */
-#include "worker/internal.h"
-
 #include "common/record/circuit_note.h"
+#include "common/store/store.h"
+#include "worker/circuit.h"
+#include "worker/decision.h"
+#include "worker/internal.h"
 
 #include <string.h>
 

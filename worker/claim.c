@@ -6,14 +6,44 @@
  * In: common/engine/engine.h (ENGINE_record), worker/round.c  Out: worker/begin.c,
  * worker/executor/executor.h
  */
-#include "worker/internal.h"
+#include "worker/claim.h"
 
 #include "common/base/check.h"
+#include "common/base/diag.h"
 #include "common/base/metrics.h"
+#include "common/base/traceparent.h"
+#include "common/engine/engine.h"
+#include "common/log/log.h"
+#include "common/record/outcome.h"
+#include "common/record/pass.h"
+#include "common/record/receipt.h"
+#include "common/record/trust.h"
+#include "common/record/turn.h"
+#include "common/record/turn_record.h"
+#include "common/record/usage.h"
+#include "common/store/store.h"
+#include "worker/begin.h"
+#include "worker/circuit.h"
+#include "worker/dead_letter.h"
+#include "worker/decision.h"
+#include "worker/executor/executor.h"
+#include "worker/failure_table.h"
+#include "worker/internal.h"
+#include "worker/live.h"
+#include "worker/move.h"
+#include "worker/operate.h"
+#include "worker/round.h"
+#include "worker/settle.h"
+#include "worker/spans.h"
+#include "worker/start.h"
+#include "worker/tell.h"
+#include "worker/took.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define TICK_DUE_MAX 1024 /* queued turns claimed in one round */
 
 /* ---- from a verified turn to its first record ---- */
 

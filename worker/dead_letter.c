@@ -4,15 +4,21 @@
  *
  * In: worker/claim.c, worker/settle.c, worker/operate.c  Out: common/engine/engine.h
  */
-#include "worker/internal.h"
+#include "worker/dead_letter.h"
 
 #include "common/base/check.h"
+#include "common/base/diag.h"
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
 #include "common/base/metrics.h"
 #include "common/base/text.h"
+#include "common/engine/engine.h"
+#include "common/log/log.h"
 #include "common/record/dead_letter.h"
 #include "common/record/headers.h"
+#include "topics/catalogue.h"
+#include "worker/internal.h"
+#include "worker/tell.h"
 
 #include <stdio.h>
 #include <stdlib.h>

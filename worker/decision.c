@@ -3,10 +3,17 @@
  * In: worker/claim.c, worker/settle.c, worker/operate.c  Out: worker/round.c,
  * common/engine/engine.h
  */
-#include "worker/internal.h"
+#include "worker/decision.h"
 
 #include "common/base/array.h"
 #include "common/base/check.h"
+#include "common/engine/engine.h"
+#include "common/log/log.h"
+#include "common/record/turn.h"
+#include "common/record/turn_record.h"
+#include "topics/catalogue.h"
+#include "worker/internal.h"
+#include "worker/live.h"
 
 #include <stdio.h>
 #include <stdlib.h>

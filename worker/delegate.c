@@ -5,11 +5,25 @@
  *
  * In: worker/settle.c, worker/begin.c, worker/replay.c  Out: common/engine/engine.h
  */
-#include "worker/internal.h"
+#include "worker/delegate.h"
 
 #include "common/base/check.h"
+#include "common/base/config.h"
+#include "common/base/diag.h"
+#include "common/base/traceparent.h"
+#include "common/engine/engine.h"
+#include "common/log/log.h"
 #include "common/record/headers.h"
+#include "common/record/outcome.h"
 #include "common/record/pass.h"
+#include "common/record/trust.h"
+#include "common/record/turn_record.h"
+#include "topics/catalogue.h"
+#include "worker/dead_letter.h"
+#include "worker/internal.h"
+#include "worker/move.h"
+#include "worker/spans.h"
+#include "worker/tell.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,10 +5,12 @@
  *
  * In: worker/settle.c, worker/begin.c
  */
-#include "worker/internal.h"
+#include "worker/failure_table.h"
 
 #include "common/base/backoff.h"
 #include "common/base/check.h"
+#include "common/record/turn_record.h"
+#include "worker/circuit.h"
 
 #include <string.h>
 

@@ -6,10 +6,19 @@
  *
  * In: worker/worker.c  Out: common/base/metrics.h, common/http/health.h, common/engine/engine.h
  */
-#include "worker/internal.h"
+#include "worker/gauges.h"
 
+#include "common/base/diag.h"
 #include "common/base/metrics.h"
+#include "common/engine/engine.h"
 #include "common/http/health.h"
+#include "common/log/log.h"
+#include "common/store/store.h"
+#include "topics/catalogue.h"
+#include "worker/failure_table.h"
+#include "worker/internal.h"
+#include "worker/live.h"
+#include "worker/rest.h"
 
 #define LOOK_MS 5000
 #define LOOK_UNASKED_MS 60000

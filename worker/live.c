@@ -3,10 +3,11 @@
  * Bounded by `parallel`, since nothing is claimed without capacity.
  * Called by every file of the worker.
  */
-#include "worker/internal.h"
+#include "worker/live.h"
 
 #include "common/base/check.h"
 #include "common/base/hash.h"
+#include "common/record/turn_record.h"
 
 #include <stdlib.h>
 #include <string.h>

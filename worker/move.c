@@ -6,10 +6,14 @@
  *
  * In: worker/claim.c, worker/settle.c, worker/operate.c  Out: common/base/state.h
  */
-#include "worker/internal.h"
+#include "worker/move.h"
 
 #include "common/base/check.h"
+#include "common/base/diag.h"
 #include "common/base/metrics.h"
+#include "common/record/turn_record.h"
+#include "worker/internal.h"
+#include "worker/spans.h"
 
 #include <stdio.h>
 #include <stdlib.h>

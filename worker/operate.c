@@ -6,13 +6,37 @@
  * In: common/engine/engine.h (ENGINE_control)  Out: worker/move.c, worker/decision.c,
  * worker/replay.c, worker/lease/owner.c
  */
-#include "worker/internal.h"
+#include "worker/operate.h"
 
 #include "common/base/check.h"
+#include "common/base/diag.h"
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
 #include "common/base/metrics.h"
+#include "common/engine/engine.h"
+#include "common/log/log.h"
+#include "common/record/control.h"
 #include "common/record/json.h"
+#include "common/record/outcome.h"
+#include "common/record/receipt.h"
+#include "common/record/trust.h"
+#include "common/record/turn_record.h"
+#include "common/store/store.h"
+#include "topics/catalogue.h"
+#include "worker/blocked.h"
+#include "worker/circuit.h"
+#include "worker/dead_letter.h"
+#include "worker/decision.h"
+#include "worker/executor/executor.h"
+#include "worker/internal.h"
+#include "worker/lease/owner.h"
+#include "worker/live.h"
+#include "worker/move.h"
+#include "worker/rest.h"
+#include "worker/restore.h"
+#include "worker/settle.h"
+#include "worker/start.h"
+#include "worker/tell.h"
 
 #include <stdio.h>
 #include <stdlib.h>

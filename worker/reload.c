@@ -13,11 +13,19 @@
  * In: worker/stop.c (asked), worker/round.c (due)  Out: common/base/config_again.h, worker/rest.c,
  * worker/lease/lease.c
  */
-#include "worker/internal.h"
+#include "worker/reload.h"
 
+#include "common/base/config.h"
 #include "common/base/config_again.h"
+#include "common/base/diag.h"
 #include "common/base/metrics.h"
+#include "common/record/signer.h"
+#include "common/record/trust.h"
 #include "worker/executor/environment.h"
+#include "worker/executor/executor.h"
+#include "worker/internal.h"
+#include "worker/lease/lease.h"
+#include "worker/rest.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,9 +4,16 @@
  *
  * In: worker/operate.c  Out: worker/move.c, worker/decision.c, worker/delegate.c
  */
-#include "worker/internal.h"
-
+#include "common/base/diag.h"
 #include "common/base/metrics.h"
+#include "common/engine/engine.h"
+#include "common/record/control.h"
+#include "common/record/turn_record.h"
+#include "worker/decision.h"
+#include "worker/delegate.h"
+#include "worker/internal.h"
+#include "worker/move.h"
+#include "worker/operate.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,12 +9,18 @@
  * In: worker/round.c (ends), worker/start.c and worker/reload.c (secrets), worker/operate.c, worker/rest_note.c
  * Out: worker/begin.c, worker/settle.c
  */
-#include "worker/internal.h"
+#include "worker/rest.h"
 
 #include "common/base/check.h"
+#include "common/base/config.h"
+#include "common/base/diag.h"
 #include "common/record/proof.h"
+#include "common/record/rest_note.h"
+#include "common/record/signer.h"
 #include "worker/agent/agent.h"
 #include "worker/executor/environment.h"
+#include "worker/failure_table.h"
+#include "worker/internal.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -6,9 +6,14 @@
  * In: worker/operate.c (after a restore and a fold), worker/round.c
  * Out: worker/decision.c, common/record/rest_note.h
  */
-#include "worker/internal.h"
-
 #include "common/base/hash.h"
+#include "common/engine/engine.h"
+#include "common/log/log.h"
+#include "common/record/rest_note.h"
+#include "common/store/store.h"
+#include "worker/decision.h"
+#include "worker/internal.h"
+#include "worker/rest.h"
 
 #include <string.h>
 

@@ -5,13 +5,31 @@
  * In: worker/worker.c  Out: common/store/store.h, worker/claim.c, worker/settle.c,
  * worker/lease/owner.c
  */
-#include "worker/internal.h"
+#include "worker/restore.h"
 
 #include "common/base/check.h"
+#include "common/base/diag.h"
+#include "common/engine/engine.h"
+#include "common/log/log.h"
+#include "common/record/turn_record.h"
+#include "common/store/store.h"
+#include "worker/claim.h"
+#include "worker/decision.h"
+#include "worker/executor/executor.h"
+#include "worker/internal.h"
+#include "worker/lease/lease.h"
+#include "worker/lease/owner.h"
+#include "worker/live.h"
+#include "worker/operate.h"
+#include "worker/retention.h"
+#include "worker/round.h"
+#include "worker/settle.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define CHECKPOINT_AHEAD_MS (3600LL * 1000)
 
 #define PAGE 256
 #define UNSTARTED_MAX 4096 /* more than any `parallel` */

@@ -6,9 +6,18 @@
  *
  * In: worker/worker.c  Out: common/engine/engine.h, worker/decision.c
  */
+#include "worker/retention.h"
+
+#include "common/engine/engine.h"
+#include "common/log/log.h"
+#include "common/store/store.h"
+#include "topics/catalogue.h"
+#include "worker/decision.h"
 #include "worker/internal.h"
 
 #include <malloc.h>
+
+#define HOUSEKEEPING_MS 60000
 
 #define TOMBSTONES_MAX 200 /* in one round */
 

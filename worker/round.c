@@ -9,17 +9,40 @@
  * In: worker/worker.c  Out: worker/claim.c, worker/settle.c, worker/operate.c,
  * common/engine/engine.h
  */
-#include "worker/internal.h"
+#include "worker/round.h"
 
 #include "common/base/array.h"
 #include "common/base/check.h"
+#include "common/base/diag.h"
 #include "common/base/metrics.h"
 #include "common/base/text.h"
+#include "common/engine/engine.h"
+#include "common/log/log.h"
+#include "common/store/store.h"
+#include "common/trace/span.h"
+#include "common/trace/tracer.h"
 #include "topics/progress.h"
+#include "worker/blocked.h"
+#include "worker/circuit.h"
+#include "worker/claim.h"
+#include "worker/decision.h"
+#include "worker/executor/executor.h"
+#include "worker/internal.h"
+#include "worker/lease/lease.h"
+#include "worker/lease/owner.h"
+#include "worker/live.h"
+#include "worker/operate.h"
+#include "worker/reload.h"
+#include "worker/rest.h"
+#include "worker/restore.h"
+#include "worker/settle.h"
+#include "worker/tell.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define OUTPUT_KEPT_MAX LIMIT_OUTPUT /* escaped, beside a result, it fits a report */
 
 #define STORE_RETRY_MS 1000
 #define PROGRESS_EVERY_MS 300

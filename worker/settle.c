@@ -7,10 +7,25 @@
  * In: worker/round.c, worker/restore.c, worker/operate.c  Out: worker/move.c, worker/decision.c,
  * worker/delegate.c, worker/circuit.c
  */
-#include "worker/internal.h"
+#include "worker/settle.h"
 
 #include "common/base/check.h"
 #include "common/base/metrics.h"
+#include "common/engine/engine.h"
+#include "common/log/log.h"
+#include "common/record/outcome.h"
+#include "common/record/turn.h"
+#include "common/record/turn_record.h"
+#include "common/store/store.h"
+#include "worker/circuit.h"
+#include "worker/dead_letter.h"
+#include "worker/decision.h"
+#include "worker/delegate.h"
+#include "worker/failure_table.h"
+#include "worker/internal.h"
+#include "worker/move.h"
+#include "worker/rest.h"
+#include "worker/tell.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,10 +11,17 @@
  *
  * In: worker/move.c, worker/claim.c, worker/delegate.c, worker/round.c  Out: common/trace/tracer.c
  */
-#include "worker/internal.h"
+#include "worker/spans.h"
 
 #include "common/base/check.h"
+#include "common/base/config.h"
 #include "common/base/traceparent.h"
+#include "common/record/receipt.h"
+#include "common/trace/span.h"
+#include "common/trace/tracer.h"
+#include "topics/catalogue.h"
+#include "worker/decision.h"
+#include "worker/internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,15 +6,35 @@
  * In: worker/worker.c  Out: common/store/store.h, worker/executor/executor.h,
  * common/engine/engine.h
  */
-#include "worker/internal.h"
+#include "worker/start.h"
 
 #include "common/base/check.h"
+#include "common/base/config.h"
+#include "common/base/diag.h"
+#include "common/base/mailbox.h"
 #include "common/base/metrics.h"
+#include "common/engine/engine.h"
 #include "common/engine/verify.h"
 #include "common/http/health.h"
+#include "common/http/listen.h"
+#include "common/log/log.h"
+#include "common/record/receipt.h"
+#include "common/record/signer.h"
+#include "common/record/trust.h"
 #include "common/sqlite/place.h"
+#include "common/store/store.h"
+#include "common/trace/tracer.h"
+#include "topics/catalogue.h"
 #include "topics/progress.h"
+#include "worker/delegate.h"
 #include "worker/executor/environment.h"
+#include "worker/executor/executor.h"
+#include "worker/gauges.h"
+#include "worker/internal.h"
+#include "worker/lease/lease.h"
+#include "worker/live.h"
+#include "worker/rest.h"
+#include "worker/stop.h"
 
 #include <ctype.h>
 #include <poll.h>
@@ -241,9 +261,10 @@ static baton_code choose_id(struct worker *w, struct baton_error *err)
     char id[ID_MAX + 1];
 
     if (w->options->id != NULL) {
-        if (!plain_id_valid(w->options->id, strlen(w->options->id))) {
+        if (!file_id_valid(w->options->id, strlen(w->options->id))) {
             return baton_fail(err, BATON_E_invalid_request,
-                              "worker id: [a-z0-9._-]{1,64} is taken; choose another --id");
+                              "worker id: [a-z0-9._-]{1,64} without a dot before is taken; "
+                              "choose another --id");
         }
         return open_store(w, w->options->id, err);
     }

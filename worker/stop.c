@@ -5,9 +5,21 @@
  *
  * In: worker/worker.c  Out: worker/round.c, worker/lease/lease.c
  */
-#include "worker/internal.h"
+#include "worker/stop.h"
 
+#include "common/base/diag.h"
+#include "common/base/mailbox.h"
 #include "common/base/metrics.h"
+#include "common/base/wake.h"
+#include "common/engine/engine.h"
+#include "common/log/log.h"
+#include "common/store/store.h"
+#include "worker/executor/executor.h"
+#include "worker/internal.h"
+#include "worker/lease/lease.h"
+#include "worker/live.h"
+#include "worker/round.h"
+#include "worker/start.h"
 
 #include <stdlib.h>
 #include <unistd.h>

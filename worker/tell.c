@@ -4,13 +4,21 @@
  *
  * In: worker/claim.c, worker/settle.c, worker/operate.c  Out: common/engine/engine.h
  */
-#include "worker/internal.h"
+#include "worker/tell.h"
 
 #include "common/base/array.h"
 #include "common/base/check.h"
 #include "common/base/metrics.h"
+#include "common/engine/engine.h"
 #include "common/engine/verify.h"
+#include "common/log/log.h"
 #include "common/record/headers.h"
+#include "common/record/outcome.h"
+#include "common/record/pass.h"
+#include "common/record/signer.h"
+#include "topics/catalogue.h"
+#include "worker/decision.h"
+#include "worker/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

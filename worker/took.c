@@ -2,6 +2,11 @@
  * What the attempts of a turn took, for its next one: the budget that is left, and the session to go on in.
  * In: worker/claim.c. Out: common/record/usage.h
  */
+#include "worker/took.h"
+
+#include "common/record/receipt.h"
+#include "common/record/turn_record.h"
+#include "common/record/usage.h"
 #include "worker/internal.h"
 
 #include <stdio.h>

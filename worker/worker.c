@@ -3,10 +3,38 @@
  * In: worker/cmd_worker.c, worker/bench/process.c, worker/worker_api.c
  * Out: worker/start.c, worker/restore.c, worker/round.c, worker/gauges.c, worker/stop.c
  */
-#include "worker/internal.h"
+#include "worker/worker.h"
 
+#include "common/base/diag.h"
+#include "common/base/mailbox.h"
+#include "common/engine/engine.h"
 #include "common/engine/verify.h"
 #include "common/http/health.h"
+#include "common/http/listen.h"
+#include "common/log/log.h"
+#include "common/record/signer.h"
+#include "common/record/trust.h"
+#include "common/store/store.h"
+#include "common/trace/span.h"
+#include "common/trace/tracer.h"
+#include "worker/blocked.h"
+#include "worker/circuit.h"
+#include "worker/claim.h"
+#include "worker/decision.h"
+#include "worker/executor/executor.h"
+#include "worker/gauges.h"
+#include "worker/internal.h"
+#include "worker/lease/lease.h"
+#include "worker/lease/owner.h"
+#include "worker/live.h"
+#include "worker/operate.h"
+#include "worker/reload.h"
+#include "worker/restore.h"
+#include "worker/retention.h"
+#include "worker/round.h"
+#include "worker/start.h"
+#include "worker/stop.h"
+#include "worker/tell.h"
 
 #include <stdlib.h>
 

@@ -57,6 +57,11 @@ bool plain_id_valid(const char *text, size_t text_len)
     return made_of(text, text_len, CHAR_LOWER | CHAR_DIGIT | CHAR_DASH | CHAR_DOT, ID_MAX);
 }
 
+bool file_id_valid(const char *text, size_t text_len)
+{
+    return plain_id_valid(text, text_len) && text[0] != '.';
+}
+
 bool service_id_valid(const char *text, size_t text_len)
 {
     static const char reserved[] = "coordinator";

@@ -42,6 +42,9 @@ struct digest {
 
 /* text of text_len bytes fits the grammar? */
 bool plain_id_valid(const char *text, size_t text_len);
+/* A plain id that names a file or a folder: of a worker, coordinator or principal. "." and ".." are other
+ * folders, and what begins with a dot is passed over by who lists them. */
+bool file_id_valid(const char *text, size_t text_len);
 bool service_id_valid(const char *text, size_t text_len);
 bool task_id_valid(const char *text, size_t text_len);
 bool idempotency_key_valid(const char *text, size_t text_len);

@@ -177,10 +177,11 @@ static baton_code rights_of(const char *name, const struct keys_wish *wish,
 
 static baton_code check_name(const char *name, struct baton_error *err)
 {
-    if (!plain_id_valid(name, strlen(name)) || strcmp(name, "fleet") == 0) {
-        return baton_fail(err, BATON_E_invalid_request,
-                          "'%s' is no name of a principal, [a-z0-9._-]{1,64} but fleet",
-                          text_quote_of(name).s);
+    if (!file_id_valid(name, strlen(name)) || strcmp(name, "fleet") == 0) {
+        return baton_fail(
+            err, BATON_E_invalid_request,
+            "'%s' is no name of a principal, [a-z0-9._-]{1,64} without a dot before, but fleet",
+            text_quote_of(name).s);
     }
     return BATON_OK;
 }

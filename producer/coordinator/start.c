@@ -6,6 +6,7 @@
 #include "producer/coordinator/internal.h"
 
 #include "common/base/metrics.h"
+#include "common/base/text.h"
 #include "common/http/health.h"
 
 #include <poll.h>
@@ -185,10 +186,13 @@ baton_code coordinator_start(struct coordinator *c, struct baton_error *err)
     c->boot = boot_id_new();
     c->limit = (struct diag_limit)DIAG_LIMIT(60000);
     name_topics(c);
-    choose_id(c);
-    if (!plain_id_valid(c->id.s, strlen(c->id.s))) {
-        return baton_fail(err, BATON_E_invalid_request, "a coordinator's id is [a-z0-9._-]{1,64}");
+    const char *given = c->options->id;
+    if (given != NULL && !file_id_valid(given, strlen(given))) {
+        return baton_fail(err, BATON_E_invalid_request,
+                          "'%s' is no coordinator's id: [a-z0-9._-]{1,64}, without a dot before",
+                          text_quote_of(given).s);
     }
+    choose_id(c);
     c->mail = mailbox_new(HOOKS_AT_ONCE);
     if (c->mail == NULL) {
         return baton_fail(err, BATON_E_no_memory, "a mailbox cannot be made");

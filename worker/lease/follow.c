@@ -6,6 +6,9 @@
 
 #include "common/base/array.h"
 #include "common/base/check.h"
+#include "common/base/mailbox.h"
+#include "common/record/turn_record.h"
+#include "worker/executor/executor.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,19 @@
 #ifndef BATON_WORKER_LEASE_INTERNAL_H
 #define BATON_WORKER_LEASE_INTERNAL_H
 
-#include "worker/internal.h"
+#include "common/base/clock.h"
+#include "common/base/diag.h"
+#include "common/base/failure.h"
+#include "common/base/id.h"
+#include "common/log/log.h"
+#include "worker/lease/lease.h"
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct engine;
 
 struct lease_item {
     struct turn_id turn;

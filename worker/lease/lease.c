@@ -12,6 +12,9 @@
 
 #include "common/base/array.h"
 #include "common/base/check.h"
+#include "common/store/store.h"
+#include "worker/decision.h"
+#include "worker/executor/executor.h"
 
 #include <stdlib.h>
 #include <string.h>

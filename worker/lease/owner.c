@@ -7,10 +7,19 @@
  *
  * In: worker/restore.c, worker/operate.c, worker/round.c  Out: worker/settle.c
  */
-#include "worker/internal.h"
+#include "worker/lease/owner.h"
 
 #include "common/base/array.h"
 #include "common/base/check.h"
+#include "common/base/diag.h"
+#include "common/engine/engine.h"
+#include "common/log/log.h"
+#include "common/record/turn_record.h"
+#include "common/store/store.h"
+#include "topics/catalogue.h"
+#include "worker/decision.h"
+#include "worker/internal.h"
+#include "worker/settle.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,9 @@
 #include "worker/lease/internal.h"
 
 #include "common/base/check.h"
+#include "common/record/control.h"
 #include "common/record/headers.h"
+#include "common/record/signer.h"
 
 #include <stdlib.h>
 #include <string.h>

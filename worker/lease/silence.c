@@ -6,6 +6,8 @@
  */
 #include "worker/lease/internal.h"
 
+#include "common/engine/engine.h"
+
 static void end_silence(struct leases *leases)
 {
     leases->silence_told = false;

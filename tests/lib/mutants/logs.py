@@ -72,7 +72,7 @@ ROWS = (
      "    if (doubt && baton_code_class(rc) == BATON_CLASS_retry) {", "    if (false) {",
      f"{COMMIT} test_rule_15_a_repetition_that_fails_leaves_the_doubt"),
     # ---- retention ----
-    ("forgotten_at_its_end", "rule 30", "worker/internal.h",
+    ("forgotten_at_its_end", "rule 30", "worker/retention.h",
      "#define TOMBSTONE_AFTER_MS (14LL * 24 * 3600 * 1000)", "#define TOMBSTONE_AFTER_MS 0",
      f"{LIFE} test_rule_30_a_closed_turn_leaves_by_the_dates_of_the_log"),
     ("forgotten_before_it_was_read", "rule 30, M_TOMBSTONE_UNREAD", "worker/retention.c",

@@ -15,6 +15,10 @@ static void r23_ids_have_one_grammar(void **state)
     char longest[KEY_MAX + 2];
     memset(longest, 'a', sizeof(longest));
     assert_true(plain_id_valid("a.b-c_0", 7));
+    assert_true(file_id_valid("a.b-c_0", 7));
+    assert_false(file_id_valid(".", 1));
+    assert_false(file_id_valid("..", 2));
+    assert_false(file_id_valid(".a", 2));
     assert_false(plain_id_valid("", 0));
     assert_false(plain_id_valid("A", 1));
     assert_false(plain_id_valid(" a", 2));

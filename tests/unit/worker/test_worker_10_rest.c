@@ -2,6 +2,11 @@
  * Which credential profiles rest, and what ends it (RULES R-33, R-39): the state alone, without a log. What
  * a fleet sees of it is in tests/fleet/test_75_profiles.py.
  */
+#include "worker/rest.h"
+
+#include "common/record/rest_note.h"
+#include "worker/executor/executor.h"
+#include "worker/failure_table.h"
 #include "worker/internal.h"
 
 #include <setjmp.h>

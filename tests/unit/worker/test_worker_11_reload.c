@@ -4,7 +4,10 @@
  * this program, and spoils what is freed; sanitizers have their own, so there only the good case runs.
  * What a fleet sees of a reload is in tests/fleet/test_88_reload.py.
  */
+#include "worker/reload.h"
+
 #include "tests/unit/failing_memory.h"
+#include "worker/executor/executor.h"
 #include "worker/internal.h"
 
 #include <setjmp.h>

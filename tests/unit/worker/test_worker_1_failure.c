@@ -2,7 +2,9 @@
  * What follows a failure, as a table: every class, with profiles, retries and budgets left or
  * spent, with and without a wait that the provider asks for (RULES S1, R-40; DESIGN section 6).
  */
-#include "worker/internal.h"
+#include "worker/failure_table.h"
+
+#include "common/record/turn_record.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

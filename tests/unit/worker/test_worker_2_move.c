@@ -1,5 +1,8 @@
 /* The movers over every pair of states: what the tables permit happens, all else stops the program
  * (STYLE S2, R-28). */
+#include "worker/move.h"
+
+#include "common/record/turn_record.h"
 #include "worker/internal.h"
 
 #include <setjmp.h>

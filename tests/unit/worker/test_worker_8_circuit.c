@@ -2,10 +2,15 @@
  * The circuit as a table: every state with every event, time and class; what it does to the step
  * that follows a failure; which attempts count in no budget; its note (DESIGN section 6).
  */
-#include "worker/internal.h"
+#include "worker/circuit.h"
 
 #include "common/base/metrics.h"
 #include "common/record/circuit_note.h"
+#include "common/record/turn_record.h"
+#include "worker/decision.h"
+#include "worker/failure_table.h"
+#include "worker/internal.h"
+#include "worker/live.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

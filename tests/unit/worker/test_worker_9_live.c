@@ -1,5 +1,5 @@
 /* What runs here, or has run: an attempt starts once in a worker's life (protocol rule 19). */
-#include "worker/internal.h"
+#include "worker/live.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
