@@ -108,7 +108,7 @@ class Worker:
         base = os.path.join(host.logs, f"{self.number:02d}-{service}-{worker_id or 'default'}")
         self.out_path, self.err_path = base + ".out", base + ".err"
         self.kind = "coordinator" if service == "coordinator" else "worker"
-        argv = host.program(self.kind) + ([] if self.kind == "coordinator" else ["--service", service])
+        argv = host.program(self.kind) + [self.kind] + ([] if self.kind == "coordinator" else ["--service", service])
         if worker_id:
             argv += ["--id", worker_id]
         with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
@@ -251,11 +251,11 @@ class Host:
 
     @staticmethod
     def program(verb):
-        """The words that begin a verb's command line; a host whose programs run as others has more of them (units.py)."""
-        return [binary(), verb]
+        """How a verb's process begins: the program; a host whose programs run as others has more in front (units.py)."""
+        return [binary()]
 
     def run(self, *words, cwd=None, stdin=None, environment=None, seconds=60):
-        argv = self.program(str(words[0])) + [str(word) for word in words[1:]]
+        argv = self.program(words[0] if words else None) + [str(word) for word in words]
         started = time.monotonic()
         done = subprocess.run(argv, cwd=cwd or self.dir, input=stdin, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, timeout=seconds * SLOW, check=False,

@@ -118,13 +118,13 @@ class UnitHost(Host):
         """Workers as their unit has them, verbs as a person runs them, as `baton`, without a capability."""
         service = self.worker_unit["Service"]
         if verb != "worker":
-            return as_user("baton", "baton", ["baton-agent"], []) + [self.binary, verb]
+            return as_user("baton", "baton", ["baton-agent"], []) + [self.binary]
         assert one(self.worker_unit, "Service", "CapabilityBoundingSet") == one(self.worker_unit, "Service", "AmbientCapabilities")
         words = as_user(*(one(self.worker_unit, "Service", key) for key in ("User", "Group")), service["SupplementaryGroups"],
                         one(self.worker_unit, "Service", "AmbientCapabilities").split(), one(self.worker_unit, "Service", "UMask"))
         run = one(self.worker_unit, "Service", "ExecStart").split()
         assert run[1:4] == ["worker", "--service", "%i"] and service["NoNewPrivileges"] == ["yes"]
-        return words + ["env", *(line.replace("/etc/baton", self.dir) for line in service["Environment"]), self.at(run[0]), run[1]]
+        return words + ["env", *(line.replace("/etc/baton", self.dir) for line in service["Environment"]), self.at(run[0])]
 
     def write(self, services=None, session=None, heartbeat=None, partitions=None, **more):
         """As Host.write(); the file stays its owner's."""
