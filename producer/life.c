@@ -37,6 +37,22 @@ baton_code life_code(const struct turn_record *record)
     return BATON_E_timed_out;
 }
 
+struct wall_ms life_deadline(const struct turn_record *record)
+{
+    struct wall_ms at = {0};
+    struct json_doc *doc = NULL;
+    size_t len = 0;
+    if (record->handoff != NULL &&
+        json_parse(record->handoff, record->handoff_len, LIMIT_VALUE, LIMIT_JSON_DEPTH, &doc,
+                   NULL) == BATON_OK &&
+        json_kind(json_root(doc)) == JSON_object) {
+        const char *text = json_member_text(json_root(doc), "deadline", &len);
+        at = len > 0 && wall_parse(text, len, &at) ? at : (struct wall_ms){0};
+    }
+    json_free(doc);
+    return at;
+}
+
 /* ---- JSON ---- */
 
 static void some(struct jsonw *w, const char *key, const char *text)
@@ -121,6 +137,7 @@ void life_print_json(const struct turn_life *life, struct buf *out)
     time_or_null(&w, "updated_at", now->updated_at);
     time_or_null(&w, "ended_at", now->ended_at);
     time_or_null(&w, "not_before", now->not_before);
+    time_or_null(&w, "deadline", life_deadline(now));
     some(&w, "worker", now->lease_worker.s);
     some(&w, "waits_for",
          now->state == TURN_queued && life->circuit.state != CIRCUIT_closed ? "circuit" : NULL);
@@ -395,6 +412,10 @@ void life_print_text(const struct turn_life *life, size_t width, struct buf *out
     line(out, "intent", now->intent.s);
     line(out, "run", now->run_id.s);
     buf_printf(out, "%-10s by %s at %s\n", "created", now->origin.s, wall_text(now->created_at).s);
+    const struct wall_ms deadline = life_deadline(now);
+    if (deadline.v != 0) {
+        line(out, "deadline", wall_text(deadline).s);
+    }
     if (now->ended_at.v != 0) {
         line(out, "ended", wall_text(now->ended_at).s);
     }

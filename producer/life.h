@@ -18,6 +18,8 @@ void life_print_text(const struct turn_life *life, size_t width, struct buf *out
 /* What a command that waited for this turn ends with: ok for completed, the code of a parked one,
  * turn_closed for a cancelled one. */
 baton_code life_code(const struct turn_record *record);
+/* The deadline that its publisher gave the turn, while it is open; 0: none. */
+struct wall_ms life_deadline(const struct turn_record *record);
 /* Nothing more comes without an operator: closed here for good, or parked. */
 bool life_ended(const struct turn_record *record);
 

@@ -10,6 +10,7 @@
 #include "common/base/quantity.h"
 #include "common/base/text.h"
 #include "producer/cmd_services.h"
+#include "producer/life.h"
 #include "topics/outcomes.h"
 
 #include <stdarg.h>
@@ -313,10 +314,37 @@ static void waits_in_topic(struct why *why, const struct why_sources *from)
     may_cancel(why, from->turn_id);
 }
 
+/* What its publisher allowed it. True: no attempt starts any more. */
+static bool deadline_passes(struct why *why, const struct why_sources *from)
+{
+    const struct turn_record *now = &from->life->now;
+    const struct wall_ms deadline = life_deadline(now);
+    if (deadline.v == 0) {
+        return false;
+    }
+    if (deadline.v > from->now.v && deadline.v > now->not_before.v) {
+        say(&why->now, NO_TIME, "it is parked if it has not ended by its deadline, %s",
+            wall_text(deadline).s);
+        return false;
+    }
+    if (deadline.v > from->now.v) {
+        why->next_at = deadline;
+        say(&why->now, NO_TIME,
+            "it is parked at its deadline, %s, before attempt %d could start at %s",
+            wall_text(deadline).s, now->attempt, wall_text(now->not_before).s);
+    } else {
+        say(&why->now, NO_TIME,
+            "its deadline, %s, has passed: a worker of %s parks it as soon as it looks at it",
+            wall_text(deadline).s, from->life->service);
+    }
+    return true;
+}
+
 static void is_queued(struct why *why, const struct why_sources *from)
 {
     const struct turn_record *now = &from->life->now;
-    if (now->not_before.v > from->now.v) {
+    const bool over = deadline_passes(why, from);
+    if (!over && now->not_before.v > from->now.v) {
         why->next_at = now->not_before;
         say(&why->now, NO_TIME, "attempt %d starts at %s, in %s", now->attempt,
             wall_text(now->not_before).s,
@@ -324,7 +352,7 @@ static void is_queued(struct why *why, const struct why_sources *from)
     }
     look_at_service(why, from, from->life->service,
                     from->life->circuit.state != CIRCUIT_closed ? &from->life->circuit : NULL);
-    if (why->now.count == 0) {
+    if (why->now.count == (life_deadline(now).v != 0 && !over ? 1 : 0)) {
         say(&why->now, NO_TIME, "attempt %d starts as soon as a worker of %s has room for it",
             now->attempt, from->life->service);
     }
@@ -358,7 +386,9 @@ static void is_running(struct why *why, const struct why_sources *from)
             quantity_duration_text(from->config->session_ms + from->config->lease_grace_ms).s);
     }
     if (service != NULL && last != NULL && last->started_at.v != 0) {
-        const struct wall_ms stop = {last->started_at.v + service->deadline_ms};
+        const struct wall_ms own = life_deadline(now); /* where that comes sooner */
+        const int64_t after = last->started_at.v + service->deadline_ms;
+        const struct wall_ms stop = {own.v != 0 && own.v < after ? own.v : after};
         if (from->now.v <= stop.v + service->grace_ms + DATE_SLACK_MS) {
             why->next_at = stop;
             say(&why->now, NO_TIME, "it is stopped at its deadline, %s", wall_text(stop).s);
@@ -391,13 +421,24 @@ static void is_parked(struct why *why, const struct why_sources *from)
             "its budget of %d replays is used up: --again lifts that once, on purpose",
             (int)from->config->budget.replays);
     }
+    const struct wall_ms deadline = life_deadline(now);
+    const bool over = deadline.v != 0 && deadline.v <= from->now.v;
+    if (over) {
+        say(&why->now, NO_TIME,
+            "its deadline, %s, has passed, and is part of what was signed: a replay is parked "
+            "again at once; publish the work anew, as another turn",
+            wall_text(deadline).s);
+    }
     look_at_service(why, from, from->life->service, NULL);
     why->who = WHO_operator;
     may(why, "the dead letter, with the record as it came", "baton dlq show %.12s", from->turn_id);
-    may(why, "it is tried again, in the same role, with fresh budgets", "baton dlq replay %.12s%s",
-        from->turn_id, now->replays >= (int)from->config->budget.replays ? " --again" : "");
-    may(why, "the same at another service that serves the role",
-        "baton dlq replay %.12s --to SERVICE", from->turn_id);
+    if (!over) {
+        may(why, "its next attempt, in the same role; failures and losses are counted on",
+            "baton dlq replay %.12s%s", from->turn_id,
+            now->replays >= (int)from->config->budget.replays ? " --again" : "");
+        may(why, "the same at another service that serves the role",
+            "baton dlq replay %.12s --to SERVICE", from->turn_id);
+    }
     may_cancel(why, from->turn_id);
 }
 

@@ -2,6 +2,7 @@
 import os
 import re
 import shutil
+import time
 
 import pytest
 
@@ -142,3 +143,47 @@ def test_d_discard_of_a_runs_turn_is_answered(runs):  # noqa: F811
     shown = until(runs, run, "waiting")
     done = runs.run("dlq", "discard", shown["turns"][-1]["turn_id"], "--reason", "given up", "--timeout", "60s", "--json").ok()
     assert done.one["status"] == "discarded", done
+
+
+def soon(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
+
+
+def test_e16_why_tells_the_turns_own_deadline(fresh):
+    """E16: the deadline that its publisher gave it, where that is sooner than the service's: while it runs, while it waits, and
+    once it is over, when a replay would be parked again."""
+    host = fresh.configure({"alpha": fresh.service(deadline="10m")})
+    host.plan(tasks={"t-run": [{"hang": True}], "t-wait": [{"class": "unavailable", "retry_after_ms": 600000}]})
+    host.worker("alpha", "w1")
+    end = soon(60)
+    running = host.published("alpha", "owner", "t-run", "--deadline", end)
+    host.called(1, turn=running)
+    answer = why(host, running)
+    assert answer["next_at"].startswith(end[:19]) and f"stopped at its deadline, {end[:19]}" in said(answer), answer
+    assert host.show(running)["deadline"].startswith(end[:19]) and f"deadline   {end[:19]}" in host.run("turns", "show", running).ok().out
+    cut = host.published("alpha", "owner", "t-wait", "--deadline", end)
+    wait_until(lambda: host.state(cut) == "queued" and host.calls(turn=cut), what="the first attempt to fail")
+    answer = why(host, cut)
+    assert answer["next_at"].startswith(end[:19]) and f"parked at its deadline, {end[:19]}" in said(answer), answer
+    assert "starts at" not in said(answer), answer
+    host.cancel(running).ok()
+    late = host.published("alpha", "owner", "t-late", "--deadline", soon(-60))
+    host.ends(late, "parked")
+    answer = why(host, late)
+    assert "a replay is parked again" in said(answer) and not [one for one in commands(answer) if "replay" in one], answer
+
+
+@pytest.mark.drivers("local")
+def test_r27_why_promises_no_fresh_budget(host):
+    """A replay is one more attempt, and what was counted is counted on: the sentence does not say otherwise."""
+    host.plan(tasks={"t-1": [{"class": "crash"}] * 8})
+    host.worker("alpha", "w1")
+    turn = host.published("alpha", "owner", "t-1")
+    host.ends(turn, "parked")
+    before = host.show(turn)
+    effect, = [one["effect"] for one in why(host, turn)["commands"] if re.fullmatch(r"baton dlq replay \w+", one["command"])]
+    assert "fresh" not in effect and "counted on" in effect, effect
+    host.replay(turn).ok()
+    wait_until(lambda: host.show(turn)["attempt"] > before["attempt"] and host.state(turn) == "parked", what="the replay to fail")
+    after = host.show(turn)
+    assert after["losses"] + after["failures"] > before["losses"] + before["failures"], (before, after)
