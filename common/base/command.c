@@ -278,7 +278,7 @@ static bool mode_known(struct command *cmd, struct baton_error *err)
 static int run(struct command *cmd, int argc, const char *const *argv)
 {
     struct baton_error err = {BATON_OK, ""};
-    struct command_wish wish = command_wish_of(argc, argv);
+    struct command_wish wish = command_wish_of(cmd->state, argc, argv);
     if (argc > 0 && strcmp(argv[0], "help") == 0) {
         return show_help(cmd, argc - 1, argv + 1);
     }

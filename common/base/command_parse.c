@@ -63,17 +63,6 @@ static const struct command_option *option_of(const struct command_option *optio
     return NULL;
 }
 
-struct command_wish command_wish_of(int argc, const char *const *argv)
-{
-    struct command_wish wish = {0};
-    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        wish.help = wish.help || strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
-        wish.version = wish.version || (i == 0 && strcmp(argv[i], "--version") == 0);
-        wish.json = wish.json || strcmp(argv[i], "--json") == 0;
-    }
-    return wish;
-}
-
 static bool verb_unknown(const struct baton_command *const *commands, size_t n,
                          const struct command_path *path, const char *word, struct baton_error *err)
 {
@@ -138,6 +127,34 @@ bool command_path_of(struct command_state *state, int argc, const char *const *a
     return find_verbs(state, argc, argv, ret_path, at_verb, err);
 }
 
+/* Is argv[i + 1] the value of the option at argv[i], whatever it looks like? As take_option has it. */
+static bool valued(const struct baton_command *self, int argc, const char *const *argv, int i)
+{
+    if (!is_option(argv[i]) || i + 1 == argc || strchr(argv[i], '=') != NULL) {
+        return false;
+    }
+    const struct command_option *option =
+        self != NULL ? option_of(self->options, self->n_options, argv[i]) : NULL;
+    option = option != NULL ? option : option_of(command_common, COMMAND_COMMON_COUNT, argv[i]);
+    return option != NULL && option->kind != OPTION_flag && strncmp(argv[i + 1], "--", 2) != 0;
+}
+
+struct command_wish command_wish_of(struct command_state *state, int argc, const char *const *argv)
+{
+    struct command_wish wish = {0};
+    struct command_path path;
+    struct baton_error err; /* a word that is no verb is judged later */
+    (void)command_path_of(state, argc, argv, &path, &err);
+    const struct baton_command *self = path.count > 0 ? path.verbs[path.count - 1] : NULL;
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        wish.help = wish.help || strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
+        wish.version = wish.version || (i == 0 && strcmp(argv[i], "--version") == 0);
+        wish.json = wish.json || strcmp(argv[i], "--json") == 0;
+        i += valued(self, argc, argv, i) ? 1 : 0;
+    }
+    return wish;
+}
+
 /* ---- options ---- */
 
 static bool number_of(const struct command_option *option, const char *text, int64_t *ret_number)
@@ -150,11 +167,8 @@ static bool number_of(const struct command_option *option, const char *text, int
         right = quantity_int_parse(text, len, &number);
         break;
     case OPTION_duration:
-        if (quantity_int_parse(text, len, &number) && number >= 0 && number <= INT64_MAX / 1000) {
-            number *= 1000;
-        } else {
-            right = quantity_duration_parse(text, len, &number);
-        }
+        right = quantity_seconds_parse(text, len, &number) ||
+                quantity_duration_parse(text, len, &number);
         break;
     case OPTION_size:
         right = quantity_size_parse(text, len, &number);

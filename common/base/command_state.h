@@ -36,14 +36,15 @@ struct command_state {
 
 /*
  * Reads argv (without the program's name) into cmd. False: a mistake, told in err with code usage
- * or unsupported_option, or no_memory. help and version are found before anything else is judged.
+ * or unsupported_option, or no_memory. help and version are found before anything else is judged, but
+ * not in the value of an option: `--reason -h` is a reason.
  */
 struct command_wish {
     bool help;
     bool version;
     bool json;
 };
-struct command_wish command_wish_of(int argc, const char *const *argv);
+struct command_wish command_wish_of(struct command_state *state, int argc, const char *const *argv);
 bool command_parse(struct command *cmd, int argc, const char *const *argv, struct baton_error *err);
 void command_parse_done(struct command *cmd);
 /* The verb that argv names, as far as it is known; at a word that is no verb: false, err. */

@@ -66,6 +66,12 @@ bool quantity_duration_parse(const char *text, size_t text_len, int64_t *ret_ms)
     return with_unit(durations, text, text_len, DURATION_MS_MAX, ret_ms);
 }
 
+bool quantity_seconds_parse(const char *text, size_t text_len, int64_t *ret_ms)
+{
+    static const struct unit seconds[] = {{"", 1000}, {NULL, 0}};
+    return with_unit(seconds, text, text_len, DURATION_MS_MAX, ret_ms);
+}
+
 bool quantity_size_parse(const char *text, size_t text_len, int64_t *ret_bytes)
 {
     return with_unit(sizes, text, text_len, INT64_MAX, ret_bytes);

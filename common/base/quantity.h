@@ -11,6 +11,8 @@
 
 /* Milliseconds; the unit must be there. At most 10000 days. */
 bool quantity_duration_parse(const char *text, size_t text_len, int64_t *ret_ms);
+/* The same of a plain number of seconds. */
+bool quantity_seconds_parse(const char *text, size_t text_len, int64_t *ret_ms);
 /* Bytes; K, M, G are powers of 1024; a plain number is bytes. */
 bool quantity_size_parse(const char *text, size_t text_len, int64_t *ret_bytes);
 /* A decimal number with an optional '-', nothing else. */

@@ -15,3 +15,22 @@ def test_h05_an_id_is_no_hidden_file(host):
     host.run("coordinator", "--id", "c" * 65, "--json").refused("invalid_request", 2)  # and not cut to one that another may have
     assert sorted(os.listdir(host.dir)) == before and not host.stores()
     assert not [name for folder in ("keys", "trust") for name in os.listdir(os.path.join(host.dir, folder)) if name.startswith(".")]
+
+
+@pytest.mark.drivers("local")
+def test_s7_the_value_of_an_option_is_no_wish_for_help(host):
+    """S7: `--reason -h` is a reason: a script that cancels with whatever it was given gets no help page and an exit status of 0."""
+    turn = host.published("alpha", "reviewer", "t-1")
+    done = host.run("turns", "cancel", turn, "--reason", "-h").ok()
+    assert turn in done.out and "NAME" not in done.out, done
+    assert host.run("turns", "cancel", "0" * 32, "--reason", "-h", "--json").refused("turn_not_found", 5)
+    for words in (["turns", "cancel", turn, "-h"], ["turns", "-h"], ["-h"], ["turns", "cancel", turn, "--reason", "--help"], ["--set", "a=b", "turns", "list", "-h"]):
+        assert "NAME" in host.run(*words).ok().out, words
+
+
+@pytest.mark.drivers("local")
+@pytest.mark.parametrize("seconds, taken", [("864000000", True), ("864000001", False), ("9223372036854775", False), ("9223372036854775807", False), ("05", False)])
+def test_s9_seconds_are_bounded_as_durations_are(fresh, seconds, taken):
+    """S9: a plain number of seconds goes as far as one with a unit, 10000 days; beyond that the clock would wrap around."""
+    done = fresh.run("turns", "wait", "0" * 32, "--timeout", seconds, "--json")
+    assert done.refused("turn_not_found", 5) if taken else done.refused("usage", 2)
