@@ -10,11 +10,9 @@
 #include "common/base/array.h"
 #include "common/base/check.h"
 #include "common/base/hash.h"
-#include "common/base/quantity.h"
 #include "common/base/text.h"
 #include "topics/scan.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +48,7 @@ struct candidate {
 struct tail {
     struct tail_spec spec;
     struct tail_place before;
-    char before_service[SERVICE_MAX + 1];
+    struct service_id before_service;
     bool has_before;
     struct cursor *cursors;
     size_t n_cursors;
@@ -71,56 +69,6 @@ struct tail {
     bool replaces;
 };
 
-/* ---- the order ---- */
-
-static bool newer(const struct tail_place *a, const struct tail_place *b)
-{
-    const int name = a->at.v == b->at.v && a->kind == b->kind ? strcmp(a->service, b->service) : 0;
-    return a->at.v != b->at.v             ? a->at.v > b->at.v
-           : a->kind != b->kind           ? a->kind < b->kind
-           : name != 0                    ? name < 0
-           : a->partition != b->partition ? a->partition < b->partition
-                                          : a->offset > b->offset;
-}
-
-struct tail_position tail_position(const struct tail_place *place)
-{
-    struct tail_position text;
-    snprintf(text.s, sizeof(text.s), "%" PRId64 ":%c:%s:%d:%" PRId64, place->at.v,
-             place->kind == TAIL_turns ? 't' : 'd', place->service, (int)place->partition,
-             place->offset);
-    return text;
-}
-
-static bool position_parse(const char *text, struct tail *tail)
-{
-    const char *parts[5] = {text};
-    size_t lens[5];
-    int64_t partition;
-    for (size_t i = 1; i < COUNT_OF(parts); i++) {
-        const char *colon = strchr(parts[i - 1], ':');
-        if (colon == NULL) {
-            return false;
-        }
-        lens[i - 1] = (size_t)(colon - parts[i - 1]);
-        parts[i] = colon + 1;
-    }
-    lens[4] = strlen(parts[4]);
-    if (!quantity_int_parse(parts[0], lens[0], &tail->before.at.v) || lens[1] != 1 ||
-        (parts[1][0] != 't' && parts[1][0] != 'd') || !service_id_valid(parts[2], lens[2]) ||
-        !quantity_int_parse(parts[3], lens[3], &partition) || partition < 0 ||
-        partition >= LOG_PARTITIONS_MAX ||
-        !quantity_int_parse(parts[4], lens[4], &tail->before.offset) || tail->before.offset < 0) {
-        return false;
-    }
-    memcpy(tail->before_service, parts[2], lens[2]);
-    tail->before.kind = parts[1][0] == 't' ? TAIL_turns : TAIL_letters;
-    tail->before.service = tail->before_service;
-    tail->before.partition = (int32_t)partition;
-    tail->has_before = true;
-    return true;
-}
-
 /* ---- the page: a heap ---- */
 
 static void swap_entries(struct entry *a, struct entry *b)
@@ -132,7 +80,7 @@ static void swap_entries(struct entry *a, struct entry *b)
 
 static void sift_up(struct entry *heap, size_t at)
 {
-    while (at > 0 && newer(&heap[(at - 1) / 2].place, &heap[at].place)) {
+    while (at > 0 && tail_place_newer(&heap[(at - 1) / 2].place, &heap[at].place)) {
         swap_entries(&heap[(at - 1) / 2], &heap[at]);
         at = (at - 1) / 2;
     }
@@ -144,7 +92,7 @@ static void sift_down(struct entry *heap, size_t count)
     for (;;) {
         size_t oldest = at;
         for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < count; child++) {
-            oldest = newer(&heap[oldest].place, &heap[child].place) ? child : oldest;
+            oldest = tail_place_newer(&heap[oldest].place, &heap[child].place) ? child : oldest;
         }
         if (oldest == at) {
             return;
@@ -162,7 +110,7 @@ static void keep(struct tail *tail, struct entry *take_entry)
         sift_up(tail->heap, tail->count++);
     } else {
         tail->dropped = true;
-        if (newer(&take_entry->place, &tail->heap[0].place)) {
+        if (tail_place_newer(&take_entry->place, &tail->heap[0].place)) {
             free(tail->heap[0].row);
             tail->heap[0] = *take_entry;
             sift_down(tail->heap, tail->count);
@@ -247,9 +195,9 @@ static bool on_record(void *arg, const struct log_record *record)
     place->at = record->at;
     place->offset = record->offset;
     /* What cannot be of the page need not be parsed. */
-    const bool behind = !tail->has_before || newer(&tail->before, place);
+    const bool behind = !tail->has_before || tail_place_newer(&tail->before, place);
     const bool full = tail->count == tail->spec.max;
-    const bool wanted = behind && (!full || newer(place, &tail->heap[0].place));
+    const bool wanted = behind && (!full || tail_place_newer(place, &tail->heap[0].place));
     tail->dropped = tail->dropped || (behind && !wanted);
     if (wanted && (record->value != NULL || !cursor->compacted)) {
         if ((found.entry.row = calloc(1, tail->spec.row_size)) == NULL) {
@@ -327,7 +275,8 @@ baton_code tail_new(const struct tail_spec *spec, struct tail **ret_tail, struct
     }
     tail->spec = *spec;
     tail->replaces = log_replaces_keys(spec->log);
-    if (spec->before != NULL && !position_parse(spec->before, tail)) {
+    tail->has_before = spec->before != NULL;
+    if (tail->has_before && !tail_place_parse(spec->before, &tail->before, &tail->before_service)) {
         tail_free(tail);
         return baton_fail(err, BATON_E_invalid_request,
                           "'%s' is no position in a list: the page before says it at its end, and "
@@ -434,7 +383,8 @@ static struct cursor *newest_cursor(const struct tail *tail)
     struct cursor *best = NULL;
     for (size_t i = 0; i < tail->n_cursors; i++) {
         struct cursor *one = &tail->cursors[i];
-        if (one->best.offset > one->low && (best == NULL || newer(&one->best, &best->best))) {
+        if (one->best.offset > one->low &&
+            (best == NULL || tail_place_newer(&one->best, &best->best))) {
             best = one;
         }
     }
@@ -460,7 +410,9 @@ static int by_age(const void *a, const void *b)
 {
     const struct entry *one = a;
     const struct entry *other = b;
-    return newer(&one->place, &other->place) ? -1 : newer(&other->place, &one->place) ? 1 : 0;
+    return tail_place_newer(&one->place, &other->place)   ? -1
+           : tail_place_newer(&other->place, &one->place) ? 1
+                                                          : 0;
 }
 
 baton_code tail_read(struct tail *tail, struct baton_error *err)
@@ -469,7 +421,8 @@ baton_code tail_read(struct tail *tail, struct baton_error *err)
     struct cursor *cursor;
     while (rc == BATON_OK && (cursor = newest_cursor(tail)) != NULL) {
         struct baton_error why = {BATON_OK, ""};
-        if (tail->count == tail->spec.max && !newer(&cursor->best, &tail->heap[0].place)) {
+        if (tail->count == tail->spec.max &&
+            !tail_place_newer(&cursor->best, &tail->heap[0].place)) {
             tail->dropped = true;
             break;
         }

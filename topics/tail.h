@@ -3,9 +3,8 @@
  * holds, not what the topics hold. Memory: the rows of the page, one window of records, and of a log that
  * keeps older records of a key the hashes of the keys that were seen, 8 bytes each.
  *
- * The order is that of the log's append times, and where those are alike of kind, service, partition and
- * offset: a total one, so that a page can say where the next one begins. Of a compacted topic only the
- * newest record of each key counts.
+ * Their order is that of topics/tail_place.h. Of a compacted topic only the newest record of each key
+ * counts.
  *
  * In: turn_log.c and letters.c, which add their topics; producer/dead.c, producer/cmd_turns.c
  * Out: common/log/log.c. Main thread.
@@ -15,24 +14,9 @@
 
 #include "baton/code.h"
 #include "common/log/log.h"
+#include "topics/tail_place.h"
 
 #include <stdbool.h>
-
-enum tail_kind { TAIL_turns, TAIL_letters, TAIL_KIND_COUNT };
-
-struct tail_place {
-    struct wall_ms at; /* when the log appended the record */
-    enum tail_kind kind;
-    const char *service; /* borrowed: of tail_add */
-    int32_t partition;
-    int64_t offset;
-};
-
-/* `<ms since 1970>:<t|d>:<service>:<partition>:<offset>`: a place as a word, for --before. */
-struct tail_position {
-    char s[128];
-};
-struct tail_position tail_position(const struct tail_place *place);
 
 struct tail_spec {
     struct log *log;
