@@ -24,33 +24,36 @@ static const char *const level_words[] = {LEVELS(LEVEL_WORD)};
 
 static void write_mend(struct doctor *d)
 {
-    buf_add_text(&d->out, d->mend);
-    d->mend[0] = '\0';
+    buf_add(&d->out, d->mend.data, d->mend.len);
+    buf_clear(&d->mend);
 }
 
-/* "COMMAND, HINT", or either. */
-static void mend_text(struct mend mend, char *text, size_t size)
+/* "COMMAND, HINT", or either; whole, however long a command is. */
+static void add_mend(struct buf *text, struct mend mend)
 {
-    snprintf(text, size, "%s%s%s", mend.command,
-             mend.command[0] != '\0' && mend.hint[0] != '\0' ? ", " : "", mend.hint);
+    buf_add_text(text, mend.command);
+    buf_add_text(text, mend.command[0] != '\0' && mend.hint[0] != '\0' ? ", " : "");
+    buf_add_text(text, mend.hint);
 }
 
 static void found_json(struct doctor *d, enum level level, baton_code code, struct mend mend,
                        const char *why, const char *text)
 {
-    char whole[2100];
+    struct buf whole = BUF_INIT;
     struct jsonw w = jsonw_to(&d->out);
-    mend_text(mend, whole, sizeof(whole));
+    add_mend(&whole, mend);
+    buf_add_char(&whole, '\0');
     jsonw_begin_object(&w);
     jsonw_key_text(&w, "check", d->check);
     jsonw_key_text(&w, "level", level_words[level]);
     jsonw_key_text(&w, "code", code != BATON_OK ? baton_code_word(code) : NULL);
     jsonw_key_text(&w, "text", text);
     jsonw_key_text(&w, "why", level != LEVEL_ok ? why : NULL);
-    jsonw_key_text(&w, "mend", whole[0] != '\0' ? whole : NULL);
+    jsonw_key_text(&w, "mend", buf_ok(&whole) && whole.data[0] != '\0' ? whole.data : NULL);
     jsonw_key_text(&w, "command", mend.command[0] != '\0' ? mend.command : NULL);
     jsonw_end(&w);
     buf_add_char(&d->out, '\n');
+    buf_done(&whole);
 }
 
 /* "LEVEL  CHECK  text", on a terminal with the text wrapped in its column. */
@@ -77,24 +80,25 @@ static void found_line(struct doctor *d, enum level level, const char *text)
 static void found_text(struct doctor *d, enum level level, struct mend mend, const char *why,
                        const char *text)
 {
-    char whole[2100];
+    struct buf whole = BUF_INIT;
     struct buf after = BUF_INIT;
-    mend_text(mend, whole, sizeof(whole));
+    add_mend(&whole, mend);
     if (level != LEVEL_ok) {
         text_wrap(&after, why, INDENT + 3, INDENT + 3, command_width());
     }
-    if (whole[0] != '\0') {
+    if (whole.len > 0) {
         buf_printf(&after, "%*s-> ", INDENT, "");
-        text_add(&after, whole, strlen(whole), 0);
+        text_add(&after, whole.data, whole.len, 0);
         buf_add_char(&after, '\n');
     }
-    buf_add_char(&after, '\0');
-    const char *both = buf_ok(&after) ? after.data : "";
-    if (strcmp(d->mend, both) != 0) {
+    if (after.len != d->mend.len ||
+        (after.len > 0 && memcmp(after.data, d->mend.data, after.len) != 0)) {
         write_mend(d);
     }
     found_line(d, level, text);
-    snprintf(d->mend, sizeof(d->mend), "%s", both);
+    buf_clear(&d->mend);
+    buf_add(&d->mend, after.data, after.len);
+    buf_done(&whole);
     buf_done(&after);
 }
 
@@ -117,13 +121,19 @@ void doctor_add_word(struct buf *command, const char *text)
     buf_add_char(command, '\'');
 }
 
-/* About the configuration that was looked at, and not the one that lies where it is run. */
+/* About the configuration that was looked at, as it was looked at, and not the one that lies where it is
+ * run. */
 static void add_command(const struct doctor *d, const char *command, struct buf *ret_whole)
 {
+    const bool ours = strncmp(command, "baton ", strlen("baton ")) == 0;
     buf_add_text(ret_whole, command);
-    if (d->cmd->config_path != NULL && strncmp(command, "baton ", strlen("baton ")) == 0) {
+    if (ours && d->cmd->config_path != NULL) {
         buf_add_text(ret_whole, " --config ");
         doctor_add_word(ret_whole, d->config->path);
+    }
+    for (size_t i = 0; ours && i < d->cmd->n_sets; i++) {
+        buf_add_text(ret_whole, " --set ");
+        doctor_add_word(ret_whole, d->cmd->sets[i]);
     }
     buf_add_char(ret_whole, '\0');
 }
@@ -224,7 +234,7 @@ static const struct {
 
 static int run(struct command *cmd)
 {
-    struct doctor d = {.cmd = cmd, .out = BUF_INIT};
+    struct doctor d = {.cmd = cmd, .out = BUF_INIT, .mend = BUF_INIT};
     struct baton_error err = {BATON_OK, ""};
     baton_code rc = command_config(cmd, &d.config, &err);
     if (rc != BATON_OK) {
@@ -245,6 +255,7 @@ static int run(struct command *cmd)
     log_close(d.log);
     config_free(d.config);
     buf_done(&d.out);
+    buf_done(&d.mend);
     return baton_code_exit(d.worst);
 }
 

@@ -30,7 +30,7 @@ struct doctor {
     struct buf out;
     int counts[LEVEL_COUNT];
     baton_code worst; /* code of the first error: what comes later may follow from it */
-    char mend[4400]; /* why and what mends the findings before, not written yet: once for several */
+    struct buf mend; /* why and what mends the findings before, not written yet: once for several */
     struct doctor_probed probed; /* profiles that work */
     struct wall_ms written;      /* the newest date of the log's records; 0: none was read */
 };
@@ -49,7 +49,7 @@ struct mend {
                    "for whoever gives rights on the cluster"})
 
 /* Tells a finding. code: of an error, else BATON_OK. why: NULL for the reason of the check. A command of
- * baton gets the --config that doctor was given. */
+ * baton gets the --config and every --set that doctor was given. */
 void doctor_found(struct doctor *d, enum level level, baton_code code, struct mend mend,
                   const char *why, const char *format, ...) BATON_PRINTF(6, 7);
 /* A text as one word of a command: quoted for a shell where it needs to be. */

@@ -5,12 +5,14 @@ Here each kind of finding; faults that are found and mended from start to end ar
 import json
 import os
 import re
+import shlex
 import subprocess
 import tempfile
 
 import pytest
 
 from host import SLOW, binary, ready, wait_until
+from locallog import LocalLog
 from test_15_topics import alter
 from wallclock import HOUR, Clock
 
@@ -63,6 +65,25 @@ def test_commands_are_about_the_configuration_that_was_looked_at(host, tmp_path)
         done = subprocess.run(["sh", "-c", re.sub("^baton ", binary() + " ", found["command"])], cwd="/", env=host.environment, capture_output=True, check=False)
         assert done.returncode == 0, (found, done)
     assert not [one for one in host.run("doctor", "--json", "--config", path).objects if one["check"] in ("folders", "topics") and one["level"] != "ok"]
+
+
+@pytest.mark.drivers("local")
+def test_commands_keep_what_was_set(host, tmp_path):
+    """With --set: the commands say so, too, as one word for a shell; else they would mend the log that nobody looked at."""
+    path = str(tmp_path / ("another's log " + "x" * 200) / ("y" * 200) / "log.db")
+    host.run("topics", "apply", "--set", f"local.path={path}").ok()
+    options = ("--set", f"local.path={path}", "--set", f"state_dir={tmp_path}/{'z' * 200}")
+    host.log.drop(host.topic("handoff"))
+    LocalLog(path).drop(host.topic("control"))
+    for config in ((), ("--config", os.path.join(host.dir, "baton.yaml"))):
+        found, = [one for one in host.run("doctor", "--json", *options, *config).objects if one["check"] == "topics" and one["level"] == "error"]
+        assert shlex.split(found["command"])[-4:] == list(options) and found["command"] in found["mend"], found
+        shown = host.run("doctor", *options, *config).out
+        assert f"-> {found['command']}\n" in shown and host.topic("control") in found["text"], shown
+    done = subprocess.run(["sh", "-c", re.sub("^baton ", binary() + " ", found["command"])], cwd="/", env=host.environment, capture_output=True, check=False)
+    assert done.returncode == 0, (found, done)
+    assert not [one for one in host.run("doctor", "--json", *options).objects if one["check"] == "topics" and one["level"] != "ok"]
+    assert "is missing" in the(host, "topics", host.topic("handoff"))["text"], "the other log is as it was"
 
 
 @pytest.mark.drivers("local")
