@@ -14,6 +14,7 @@
 #include "common/base/mailbox.h"
 #include "common/base/metrics.h"
 #include "common/engine/engine.h"
+#include "common/engine/reach.h"
 #include "common/engine/verify.h"
 #include "common/http/health.h"
 #include "common/http/listen.h"
@@ -37,7 +38,6 @@
 #include "worker/stop.h"
 
 #include <ctype.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,6 @@
 #define OWN_IDS_MAX 64 /* <host>-1 .. <host>-64 */
 #define ENV_REREAD_MS 60000
 #define ENV_REFUSED_MS 5000
-#define LOG_RETRY_MS 1000
 #define TRUST_TRIES 5
 #define TRUST_PAUSE_NS 10000000
 
@@ -426,37 +425,23 @@ static baton_code reach_log(struct worker *w, struct baton_error *err)
     return rc;
 }
 
-/* Waits for so long, or until it is told to stop: true. */
-static bool stop_asked_within(struct worker *w, int ms)
-{
-    const struct mono_ms until = {mono_now().v + ms};
-    struct pollfd fd = {.fd = w->options->wake_fd, .events = POLLIN};
-    for (int64_t left = ms; !w->stopping && left > 0; left = until.v - mono_now().v) {
-        if (poll(&fd, 1, (int)left) == 1) {
-            stop_read_wake(w);
-        }
-    }
-    return w->stopping;
-}
-
-/* A step of the start that needs the log: one that cannot be reached is waited for, and what it
- * refuses is not asked again. */
+/* A step of the start that needs the log, until the log can be reached (reach.h). */
 static baton_code patiently(struct worker *w,
                             baton_code (*step)(struct worker *, struct baton_error *),
                             struct baton_error *err)
 {
     for (;;) {
-        baton_code rc = step(w, err);
-        if ((rc != BATON_E_service_unavailable && rc != BATON_E_timed_out) || w->options->drain ||
-            w->config->log != LOG_KIND_kafka) {
+        const baton_code rc = step(w, err);
+        if (!reach_waits(w->config, w->options->drain, rc, err, "worker.waits", &w->limit)) {
             return rc;
         }
         health_ready("the log cannot be reached");
         health_expect(mono_now());
-        diag_limited(&w->limit, DIAG_warn, "worker.waits", D_TEXT("for", "log"), D_CODE("code", rc),
-                     D_TEXT("error", err->text),
-                     D_TEXT("meaning", "it starts by itself when the log can be reached"));
-        if (stop_asked_within(w, LOG_RETRY_MS)) {
+        const struct mono_ms next = reach_next();
+        while (!w->stopping && reach_woken(w->options->wake_fd, next)) {
+            stop_read_wake(w);
+        }
+        if (w->stopping) {
             return baton_fail(err, BATON_E_stopped, "told to stop while the log was not there");
         }
     }

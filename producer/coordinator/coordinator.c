@@ -18,7 +18,7 @@
 #define CAPACITY 512        /* requests a round */
 #define CLOSE_TIMEOUT_MS 5000
 
-static void read_wake(struct coordinator *c)
+void coordinator_read_wake(struct coordinator *c)
 {
     char bytes[64];
     const ssize_t n = read(c->options->wake_fd, bytes, sizeof(bytes));
@@ -29,9 +29,12 @@ static void read_wake(struct coordinator *c)
             coordinator_reload(c);
         }
     }
+    c->stopping = c->stopping || n == 0; /* whoever could have told us is gone */
+    if (c->engine == NULL) {
+        return; /* it is still starting */
+    }
     if (n == 0) {
         engine_ignore_wake(c->engine);
-        c->stopping = true; /* whoever could have told us is gone */
     }
     if (c->stopping) {
         engine_stop_taking(c->engine);
@@ -141,7 +144,7 @@ static baton_code handle(struct coordinator *c, const struct engine_event *event
         hooks_heard(c, event->mail);
         break;
     case ENGINE_wake:
-        read_wake(c);
+        coordinator_read_wake(c);
         break;
     case ENGINE_restoring:
         changes_drop(c);
@@ -237,7 +240,9 @@ baton_code coordinator_run(const struct coordinator_options *options, struct bat
     c->config = options->config;
     c->options = options;
     baton_code rc = coordinator_start(c, err);
-    if (rc == BATON_OK) {
+    if (rc == BATON_E_stopped && c->stopping) {
+        rc = BATON_OK; /* before it had begun */
+    } else if (rc == BATON_OK) {
         rc = loop(c, err);
         diag_line(rc == BATON_OK ? DIAG_info : DIAG_error, "coordinator.stopped",
                   D_TEXT("coordinator", c->id.s), D_CODE("code", rc),

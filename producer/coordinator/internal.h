@@ -107,6 +107,9 @@ struct coordinator {
     bool stopping;
 };
 
+/* coordinator.c: what signals ask for, at the start, too, before there is an engine. */
+void coordinator_read_wake(struct coordinator *c);
+
 /* start.c */
 baton_code coordinator_start(struct coordinator *c, struct baton_error *err);
 bool coordinator_reload_trust(struct coordinator *c);

@@ -7,9 +7,9 @@
 
 #include "common/base/metrics.h"
 #include "common/base/text.h"
+#include "common/engine/reach.h"
 #include "common/http/health.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +78,9 @@ bool coordinator_reload_trust(struct coordinator *c)
                      D_TEXT("meaning", "the one read before stays in force"));
         return false;
     }
-    engine_trust(c->engine, fresh);
+    if (c->engine != NULL) {
+        engine_trust(c->engine, fresh);
+    }
     trust_free(c->trust);
     c->trust = fresh;
     diag_line(DIAG_info, "trust.read", D_TEXT("folder", c->config->trust));
@@ -180,6 +182,28 @@ static baton_code reach_log(struct coordinator *c, struct baton_error *err)
     return rc;
 }
 
+/* A step that needs the log, until the log can be reached (reach.h). */
+static baton_code patiently(struct coordinator *c,
+                            baton_code (*step)(struct coordinator *, struct baton_error *),
+                            struct baton_error *err)
+{
+    for (;;) {
+        const baton_code rc = step(c, err);
+        if (!reach_waits(c->config, c->options->drain, rc, err, "coordinator.waits", &c->limit)) {
+            return rc;
+        }
+        health_ready("the log cannot be reached");
+        health_expect(mono_now());
+        const struct mono_ms next = reach_next();
+        while (!c->stopping && reach_woken(c->options->wake_fd, next)) {
+            coordinator_read_wake(c);
+        }
+        if (c->stopping) {
+            return baton_fail(err, BATON_E_stopped, "told to stop while the log was not there");
+        }
+    }
+}
+
 baton_code coordinator_start(struct coordinator *c, struct baton_error *err)
 {
     baton_code rc;
@@ -206,8 +230,9 @@ baton_code coordinator_start(struct coordinator *c, struct baton_error *err)
     if ((rc = load_keys(c, err)) != BATON_OK ||
         (rc = tracer_open(c->config, COORDINATOR_PRINCIPAL, c->id.s, &c->tracer, err)) !=
             BATON_OK ||
-        (rc = reach_log(c, err)) != BATON_OK || (rc = check_topics(c, err)) != BATON_OK ||
-        (rc = join_group(c, err)) != BATON_OK) {
+        (rc = patiently(c, reach_log, err)) != BATON_OK ||
+        (rc = patiently(c, check_topics, err)) != BATON_OK ||
+        (rc = patiently(c, join_group, err)) != BATON_OK) {
         return rc;
     }
     diag_line(DIAG_info, "coordinator.started", D_TEXT("coordinator", c->id.s),

@@ -91,13 +91,15 @@ def test_away_for_longer_than_session_and_lease(host, mine, seconds):
 @pytest.mark.seconds(240)
 @pytest.mark.parametrize("seconds", [0, pytest.param(30, marks=pytest.mark.long)])
 def test_b14_away_when_they_start(host, mine, seconds):
-    """B14: a worker waits and says for whom; a publisher, an operator and doctor end with 8 and say so; repeated, it is once."""
+    """B14: worker and coordinator wait and say for whom; a publisher, an operator and doctor end with 8 and say so; repeated, it is once."""
     waiting = host.published("alpha", "owner", "t-0")
     mine.stop()
     gone = time.monotonic()
     worker, stopped = host.worker("alpha", "w1"), host.worker("beta", "w1")
-    said, = waits_for(worker, "worker.waits")[:1]
-    assert mine.brokers in said["error"] and "by itself" in said["meaning"], said
+    coordinator, stopped_too = host.worker("coordinator", "c1"), host.worker("coordinator", "c2")
+    for one in (worker, coordinator):
+        said, = waits_for(one, f"{one.kind}.waits")[:1]
+        assert mine.brokers in said["error"] and "by itself" in said["meaning"], said
     words = ("alpha", "reviewer", "t-1", "--key", "k-1")
     asked = (lambda: host.publish(*words), lambda: host.publish(*words, "--wait", "--timeout", "2s"),
              lambda: host.run("turns", "list", "--json"), lambda: host.run("topics", "plan", "--json"))
@@ -112,9 +114,11 @@ def test_b14_away_when_they_start(host, mine, seconds):
     assert doctor.status == 8 and found["code"] == "service_unavailable" and mine.brokers in found["text"], doctor
     drained = host.worker("alpha", "w9", "--drain")
     assert drained.wait(20) == 8 and mine.brokers in drained.log, "who wants to be done soon does not wait"
-    waits_for(stopped, "worker.waits")
-    stopped.process.send_signal(signal.SIGTERM)
-    assert stopped.wait(15) == 0, "told to stop while it waited"
+    for one in (stopped, stopped_too):
+        waits_for(one, f"{one.kind}.waits")
+        one.process.send_signal(signal.SIGHUP)
+        one.process.send_signal(signal.SIGTERM)
+        assert one.wait(15) == 0, "told to stop while it waited"
     said, = stopped.events("worker.stopping")
     assert (said["service"], said["worker"]) == ("beta", "w1"), "who it is, though it never had a store"
     time.sleep(max(0.0, gone + seconds * SLOW - time.monotonic()))
@@ -125,6 +129,7 @@ def test_b14_away_when_they_start(host, mine, seconds):
     assert host.published(*words) == turn
     once(host, [waiting, turn])
     assert len(host.calls()) == 2
+    waits_for(coordinator, "coordinator.ready")
 
 
 def test_b01_a_stop_while_the_broker_is_away(host, mine):
