@@ -1,5 +1,5 @@
 /*
- * `baton runs list | show`, and the table of the others.
+ * `baton runs show`, and the table of the others.
  * In: deploy/baton.c
  * Out: producer/run_log.c
  */
@@ -242,105 +242,6 @@ static const struct baton_command cmd_runs_show = {
     .args_max = 1,
     .examples = "baton runs show r-3f0c\nbaton runs show r-3f0c --json\n",
     .run = run_show,
-};
-
-/* ---- list ---- */
-
-#define SHORT_ID 10 /* as many as name a run among a million */
-
-struct listing {
-    struct command *cmd;
-    struct table *table;
-    struct buf *out;
-    unsigned states;
-    int64_t left;
-};
-
-static bool list_one(void *arg, const struct run *run)
-{
-    struct listing *listing = arg;
-    if (listing->states != 0 && (listing->states & (1u << run->state)) == 0) {
-        return true;
-    }
-    if (listing->left-- <= 0) {
-        return false;
-    }
-    if (listing->cmd->json) {
-        run_print_json(run, listing->out);
-        return command_print(listing->cmd, listing->out);
-    }
-    const struct run_turn *last = run->n_kept > 0 ? &run->turns[run->n_kept - 1] : NULL;
-    char at[2 * ID_MAX + 8] = "";
-    if (last != NULL) {
-        snprintf(at, sizeof(at), "%s at %s", last->slot.s, last->service.s);
-    }
-    /* On a terminal what fits 80 columns: the first digits of an id name a run, too. */
-    const bool narrow = command_width() > 0;
-    table_bytes(listing->table, run->id.s, strnlen(run->id.s, narrow ? SHORT_ID : ID_MAX));
-    table_text(listing->table, run->workflow->name.s);
-    table_text(listing->table, run->task_id.s);
-    table_whole(listing->table, run_state_word(run->state));
-    table_text(listing->table, last != NULL ? at : NULL);
-    table_int(listing->table, run->n_turns);
-    table_whole(listing->table, narrow ? quantity_age_text(wall_now().v - run->updated_at.v).s
-                                       : command_time(run->updated_at).s);
-    table_text(listing->table, run->why[0] != '\0' ? run->why : NULL);
-    return true;
-}
-
-static int run_list(struct command *cmd)
-{
-    static const char *const wide[] = {"RUN", "WORKFLOW", "TASK",    "STATE",
-                                       "AT",  "TURNS",    "UPDATED", "WHY"};
-    static const char *const narrow[] = {"RUN", "WORKFLOW", "TASK", "STATE",
-                                         "AT",  "TURNS",    "AGE",  "WHY"};
-    struct session session = {.log = NULL};
-    struct buf out = BUF_INIT;
-    struct baton_error err = {BATON_OK, ""};
-    struct listing listing = {.cmd = cmd, .out = &out, .left = command_int(cmd, "limit")};
-    const char *state = command_text(cmd, "state");
-    enum run_state wanted;
-    if (state != NULL && !run_state_parse(state, strlen(state), &wanted)) {
-        return command_usage(cmd,
-                             "'%s' is no state of a run: active, waiting, completed, failed, "
-                             "expired, cancelled",
-                             text_quote_of(state).s);
-    }
-    listing.states = state != NULL ? 1u << wanted : 0;
-    baton_code rc = session_open(cmd, &session, &err);
-    if (rc == BATON_OK) {
-        listing.table = table_new(command_width() > 0 ? narrow : wide, COUNT_OF(wide));
-        rc = listing.table != NULL
-                 ? run_log_each(session.log, session.config, list_one, &listing, &err)
-                 : BATON_E_no_memory;
-    }
-    if (rc == BATON_OK && !cmd->json) {
-        command_table(cmd, listing.table);
-    }
-    table_free(listing.table);
-    session_done(&session);
-    buf_done(&out);
-    return rc == BATON_OK ? 0 : command_fail(cmd, rc, &err);
-}
-
-/* clang-format off */
-static const struct command_option list_options[] = {
-    {.name = "state", .argument = "WORD", .kind = OPTION_text,
-     .help = "Only runs in this state: active, waiting, completed, failed, expired or cancelled."},
-    {.name = "limit", .argument = "N", .kind = OPTION_int, .fallback = "50", .min = 1, .max = 1000000,
-     .help = "At most so many."},
-};
-/* clang-format on */
-
-static const struct baton_command cmd_runs_list = {
-    .name = "list",
-    .summary = "list runs: where each is, and what it waits for",
-    .usage = "[--state WORD] [--limit N] [--json]",
-    .description = "From the run log, without a coordinator. With --json one object a line.",
-    .options = list_options,
-    .n_options = COUNT_OF(list_options),
-    .examples = "baton runs list\n# what waits for a person\nbaton runs list --state waiting\n",
-    .run = run_list,
 };
 
 static const struct baton_command *const subcommands[] = {

@@ -1,6 +1,6 @@
 /*
- * The verbs `runs` and `handoff`. Listed by deploy/baton.c; cmd_runs.c shows, cmd_runs_watch.c
- * follows, cmd_runs_start.c and cmd_runs_ask.c ask.
+ * The verbs `runs` and `handoff`. Listed by deploy/baton.c; cmd_runs.c shows, cmd_runs_list.c
+ * lists, cmd_runs_watch.c follows, cmd_runs_start.c and cmd_runs_ask.c ask.
  */
 #ifndef BATON_PRODUCER_CMD_RUNS_H
 #define BATON_PRODUCER_CMD_RUNS_H
@@ -10,6 +10,7 @@
 extern const struct baton_command cmd_runs;
 extern const struct baton_command cmd_handoff;
 
+extern const struct baton_command cmd_runs_list;
 extern const struct baton_command cmd_runs_start;
 extern const struct baton_command cmd_runs_wait;
 extern const struct baton_command cmd_runs_watch;

@@ -221,11 +221,8 @@ static bool any_profile(const struct service_view *view, struct wall_ms now)
     for (size_t i = 0; i < view->service->n_profiles; i++) {
         bool rests = false;
         for (size_t k = 0; k < view->n_rests; k++) {
-            for (size_t p = 0; p < view->rests[k].count; p++) {
-                const struct rest_profile *profile = &view->rests[k].profiles[p];
-                rests = rests || (rest_profile_rests(profile, now) &&
-                                  strcmp(profile->name.s, view->service->profiles[i].name.s) == 0);
-            }
+            rests = rests ||
+                    rest_note_find(&view->rests[k], view->service->profiles[i].name.s, now) != NULL;
         }
         if (!rests) {
             return true;

@@ -7,6 +7,7 @@
 #include "common/record/note_writer.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define NOTE_BYTES_MAX 8192
 
@@ -23,6 +24,18 @@ bool rest_profile_refused(const struct rest_profile *profile)
 bool rest_profile_rests(const struct rest_profile *profile, struct wall_ms now)
 {
     return rest_profile_refused(profile) || profile->until.v > now.v;
+}
+
+const struct rest_profile *rest_note_find(const struct rest_note *note, const char *profile,
+                                          struct wall_ms now)
+{
+    for (size_t i = 0; i < note->count; i++) {
+        if (strcmp(note->profiles[i].name.s, profile) == 0 &&
+            rest_profile_rests(&note->profiles[i], now)) {
+            return &note->profiles[i];
+        }
+    }
+    return NULL;
 }
 
 void rest_note_encode(const struct rest_note *note, struct buf *value)

@@ -43,6 +43,9 @@ bool rest_note_is_key(const void *key, size_t key_len);
 bool rest_profile_refused(const struct rest_profile *profile);
 /* Does it rest now? */
 bool rest_profile_rests(const struct rest_profile *profile, struct wall_ms now);
+/* What it says of that profile now, borrowed from the note; NULL: the profile does not rest. */
+const struct rest_profile *rest_note_find(const struct rest_note *note, const char *profile,
+                                          struct wall_ms now);
 /* Appends the value. */
 void rest_note_encode(const struct rest_note *note, struct buf *value);
 /* False: no owner has written it so, or NULL; *ret_note is empty then. */

@@ -3,6 +3,8 @@ import os
 
 import pytest
 
+from test_67_runs import runs, start  # noqa: F401 (a fixture)
+
 
 @pytest.mark.drivers("local")
 def test_h05_an_id_is_no_hidden_file(host):
@@ -34,3 +36,15 @@ def test_s9_seconds_are_bounded_as_durations_are(fresh, seconds, taken):
     """S9: a plain number of seconds goes as far as one with a unit, 10000 days; beyond that the clock would wrap around."""
     done = fresh.run("turns", "wait", "0" * 32, "--timeout", seconds, "--json")
     assert done.refused("turn_not_found", 5) if taken else done.refused("usage", 2)
+
+
+@pytest.mark.drivers("local")
+def test_s9_a_list_of_runs_begins_with_the_newest(runs):  # noqa: F811
+    """S9: however many runs there are, a page has those that changed last, and says how many it leaves out; for a program every one."""
+    started = [start(runs, task=f"t-{n}") for n in range(53)]
+    everyone = {one["run_id"]: one["updated_at"] for one in runs.run("runs", "list", "--json").ok().objects}
+    assert set(everyone) == set(started)
+    newest = sorted(everyone, key=lambda run: (everyone[run], [-ord(c) for c in run]), reverse=True)
+    assert [one["run_id"] for one in runs.run("runs", "list", "--limit", 7, "--json").ok().objects] == newest[:7]
+    page = runs.run("runs", "list").ok()
+    assert [line.split()[0] for line in page.out.splitlines()[1:]] == newest[:50] and "and 3 that changed earlier" in page.err, page

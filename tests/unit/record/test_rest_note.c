@@ -63,6 +63,14 @@ static void test_r33_refused_is_without_an_end(void **state)
     assert_false(rest_profile_refused(&timed));
     assert_true(rest_profile_rests(&timed, (struct wall_ms){999}));
     assert_false(rest_profile_rests(&timed, (struct wall_ms){1000}));
+
+    struct rest_note two = {.count = 2};
+    two.profiles[0] = (struct rest_profile){.name = plain_id_of("team"), .until = {1000}};
+    two.profiles[1] = (struct rest_profile){.name = plain_id_of("own")};
+    assert_ptr_equal(rest_note_find(&two, "team", (struct wall_ms){999}), &two.profiles[0]);
+    assert_null(rest_note_find(&two, "team", (struct wall_ms){1000}));
+    assert_ptr_equal(rest_note_find(&two, "own", (struct wall_ms){1000}), &two.profiles[1]);
+    assert_null(rest_note_find(&two, "other", (struct wall_ms){0}));
 }
 
 #define NOTE(profiles)                                                                             \
