@@ -24,7 +24,7 @@ static int run_show(struct command *cmd)
     struct baton_error err = {BATON_OK, ""};
     struct buf out = BUF_INIT;
     if (command_flag(cmd, "keys")) { /* the same for every configuration, and without one */
-        config_document(&out);
+        config_document(cmd->json, &out);
         command_print(cmd, &out);
         buf_done(&out);
         return 0;
@@ -50,7 +50,7 @@ static const struct command_option show_options[] = {
 static const struct baton_command cmd_config_show = {
     .name = "show",
     .summary = "print every key with its value and where it comes from",
-    .usage = "[--json]\n--keys",
+    .usage = "[--keys] [--json]",
     .description =
         "Values come from the default, the file, or --set. Secrets never appear: a file's "
         "path and a variable's name do.",

@@ -77,7 +77,7 @@ static void refusal(const struct asked *asked, struct baton_error *err)
     const char *stage = json_member_text(json_root(doc), "stage", &len);
     if (text[0] != '\0') {
         baton_fail(err, asked->code, "%s%s%s", stage, stage[0] != '\0' ? ": " : "",
-                   text_quote_of(text).s);
+                   text); /* command_fail makes it fit to be shown, and does not cut it */
     }
     json_free(doc);
 }

@@ -315,8 +315,8 @@ static const struct command_option list_options[] = {
 static const struct baton_command cmd_list = {
     .name = "list",
     .summary = "list turns, those that changed last first",
-    .usage = "[--state STATE]... [--service S] [--role R]... [--task ID] [--limit N]\n"
-             "    [--before POSITION] [--json]",
+    .usage = "[--state STATE]... [--service S] [--role R]... [--task ID] [--limit N] "
+             "[--before POSITION] [--json]",
     .description =
         "Reads the turn logs from their ends, so it needs no worker, and a page costs the same "
         "however many turns there are; a filter that lets little through reads on. A turn that was "

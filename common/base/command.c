@@ -98,19 +98,23 @@ static void to_people(const struct buf *text)
 
 void command_note(struct command *cmd, const char *format, ...)
 {
-    char line[1024];
+    char *line = NULL; /* however long: it may be a command to be pasted */
     struct buf out = BUF_INIT;
     va_list args;
     if (cmd->quiet || cmd->json) {
         return;
     }
     va_start(args, format);
-    vsnprintf(line, sizeof(line), format, args);
+    int n = vasprintf(&line, format, args);
     va_end(args);
-    text_add(&out, line, strlen(line), 0);
+    if (n < 0) {
+        return;
+    }
+    text_add(&out, line, (size_t)n, 0);
     buf_add_char(&out, '\n');
     to_people(&out);
     buf_done(&out);
+    free(line);
 }
 
 /* ---- failure ---- */

@@ -242,6 +242,6 @@ baton_code config_service_get(const struct config *config, const char *name,
  */
 void config_show(const struct config *config, bool as_json, struct buf *out);
 /* The documentation of every key (name, type, default, range, unit, help), from the same table. */
-void config_document(struct buf *out);
+void config_document(bool json, struct buf *out);
 
 #endif

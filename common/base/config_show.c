@@ -99,7 +99,8 @@ static void document_type(const struct config_key *key, struct buf *out)
     }
 }
 
-static void document(const char *place, const struct config_key *keys, size_t n, struct buf *out)
+static void document_text(const char *place, const struct config_key *keys, size_t n,
+                          struct buf *out)
 {
     for (size_t i = 0; i < n; i++) {
         buf_printf(out, "%s%s  (", place, keys[i].key);
@@ -113,8 +114,47 @@ static void document(const char *place, const struct config_key *keys, size_t n,
     }
 }
 
-void config_document(struct buf *out)
+/* The same as one object a line. */
+static void document_json(const char *place, const struct config_key *keys, size_t n,
+                          struct buf *out)
 {
+    for (size_t i = 0; i < n; i++) {
+        struct buf text = BUF_INIT;
+        struct jsonw w = jsonw_to(out);
+        jsonw_begin_object(&w);
+        buf_printf(&text, "%s%s", place, keys[i].key);
+        jsonw_key_text(&w, "key", buf_ok(&text) ? text.data : NULL);
+        buf_clear(&text);
+        document_type(&keys[i], &text);
+        jsonw_key_text(&w, "type", buf_ok(&text) ? text.data : NULL);
+        jsonw_key_bool(&w, "required", keys[i].fallback == NULL);
+        const bool some = keys[i].fallback != NULL && keys[i].fallback[0] != '\0';
+        jsonw_key_text(&w, "default", some ? keys[i].fallback : NULL);
+        jsonw_key_text(&w, "help", keys[i].help);
+        jsonw_end(&w);
+        buf_add_char(out, '\n');
+        out->broken = out->broken || !buf_ok(&text);
+        buf_done(&text);
+    }
+}
+
+static void section_json(const char *key, const char *shape, const char *help, struct buf *out)
+{
+    struct jsonw w = jsonw_to(out);
+    jsonw_begin_object(&w);
+    jsonw_key_text(&w, "key", key);
+    jsonw_key_text(&w, "type", shape);
+    jsonw_key_bool(&w, "required", false);
+    jsonw_key_text(&w, "default", NULL);
+    jsonw_key_text(&w, "help", help);
+    jsonw_end(&w);
+    buf_add_char(out, '\n');
+}
+
+void config_document(bool json, struct buf *out)
+{
+    void (*document)(const char *, const struct config_key *, size_t, struct buf *) =
+        json ? document_json : document_text;
     static const struct config_key keys[] = {CONFIG_KEYS(CONFIG_ROW)};
     static const struct config_key service_keys[] = {CONFIG_SERVICE_KEYS(CONFIG_ROW)};
     static const struct config_key executor_keys[] = {CONFIG_EXECUTOR_KEYS(CONFIG_ROW)};
@@ -125,7 +165,13 @@ void config_document(struct buf *out)
     document("services.<name>.executor.", executor_keys, COUNT_OF(executor_keys), out);
     document("services.<name>.executor.prices.", price_keys, COUNT_OF(price_keys), out);
     document("roles.<role>.", role_keys, COUNT_OF(role_keys), out);
+#define SECTION_JSON(key, shape, help) section_json(key, shape, help, out);
 #define SECTION_TEXT(key, shape, help) key "  " shape "\n    " help "\n"
-    buf_add_text(out, CONFIG_SECTIONS(SECTION_TEXT));
+    if (json) {
+        CONFIG_SECTIONS(SECTION_JSON)
+    } else {
+        buf_add_text(out, CONFIG_SECTIONS(SECTION_TEXT));
+    }
 #undef SECTION_TEXT
+#undef SECTION_JSON
 }

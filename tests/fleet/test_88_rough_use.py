@@ -48,3 +48,35 @@ def test_s9_a_list_of_runs_begins_with_the_newest(runs):  # noqa: F811
     assert [one["run_id"] for one in runs.run("runs", "list", "--limit", 7, "--json").ok().objects] == newest[:7]
     page = runs.run("runs", "list").ok()
     assert [line.split()[0] for line in page.out.splitlines()[1:]] == newest[:50] and "and 3 that changed earlier" in page.err, page
+
+
+@pytest.mark.drivers("local")
+def test_s7_the_keys_of_the_configuration_as_json(fresh):
+    """S7: `--json` is JSON, also of the page that documents every key: one object a line, the same keys."""
+    keys = fresh.run("config", "show", "--keys", "--json").ok().objects
+    page = fresh.run("config", "show", "--keys").ok().out
+    assert [one["key"] for one in keys] == [line.split()[0] for line in page.splitlines() if not line.startswith(" ")]
+    assert all(set(one) == {"key", "type", "required", "default", "help"} and one["help"] in page for one in keys), keys
+    assert {one["key"]: one["default"] for one in keys}["budget.failures"] == "6"
+
+
+@pytest.mark.drivers("local")
+@pytest.mark.parametrize("verb", ["turns list", "dlq list", "runs list", "services list"])
+def test_a_usage_line_is_a_way_to_call_it(fresh, verb):
+    """What is one call is one line of the usage, however it is broken; each begins with a word or an option, and none with the rest of another."""
+    page = fresh.run(*verb.split(), "--help").ok().out
+    usage = page.split("SYNOPSIS\n")[1].split("\n\n")[0]
+    lines = [line.strip() for line in usage.splitlines() if line.startswith(f"    baton {verb}")]
+    assert len(lines) == 1 and "  " not in lines[0], usage
+
+
+@pytest.mark.drivers("local")
+def test_h01_a_refusal_is_told_whole(runs):  # noqa: F811
+    """H-01: what a coordinator says of a refusal stands there to its end, and a command that a person shall paste, too."""
+    run = start(runs)
+    runs.run("runs", "cancel", run, "--reason", "enough").ok()
+    done = runs.run("runs", "cancel", run, "--reason", "enough")
+    assert done.status == 6 and f"`baton runs reopen {run} --reason TEXT` begins it anew" in done.err, done
+    summary = "mend it, " * 400 + "the end"
+    done = runs.run("runs", "start", "--workflow", "paired-review", "--task", "t-1", "--summary", summary, environment={"CLAUDECODE": "1"})
+    assert done.status == 4 and f"--summary '{summary}'" in done.err, done

@@ -624,7 +624,7 @@ static void c2_show_names_value_and_source(void **state)
     assert_int_equal(config_warnings(c, &out), 1); /* there is no program x */
     assert_non_null(strstr(text_in(&out), "services.a"));
     buf_clear(&out);
-    config_document(&out);
+    config_document(false, &out);
     assert_non_null(strstr(text_in(&out), "local.partitions  (1..64; default 4)\n"));
     assert_non_null(strstr(
         out.data, "services.<name>.executor.kind  (exec | child | agent | callback; required)\n"));

@@ -67,7 +67,7 @@ static baton_code show_once(void)
     if (rc == BATON_OK) {
         config_show(config, true, &out);
         config_show(config, false, &out);
-        config_document(&out);
+        config_document(false, &out);
         config_warnings(config, &out);
         rc = buf_ok(&out) ? BATON_OK : BATON_E_no_memory;
     }
