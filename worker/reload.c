@@ -10,8 +10,8 @@
  * have copied what they need), so another one takes its place between two rounds, when no claim waits
  * for its start. The key is shared with the leases' thread, which takes the new one under its lock.
  *
- * In: worker/stop.c (asked), worker/round.c (due)  Out: common/base/config_again.h, worker/rest.c,
- * worker/lease/lease.c
+ * In: worker/stop.c (asked), worker/round.c (due)  Out: common/base/config_again.h,
+ * common/record/signer_again.h, worker/rest.c, worker/lease/lease.c
  */
 #include "worker/reload.h"
 
@@ -20,7 +20,7 @@
 #include "common/base/diag.h"
 #include "common/base/metrics.h"
 #include "common/record/signer.h"
-#include "common/record/trust.h"
+#include "common/record/signer_again.h"
 #include "worker/executor/environment.h"
 #include "worker/executor/executor.h"
 #include "worker/internal.h"
@@ -240,36 +240,18 @@ static baton_code reload_config(struct worker *w, struct buf *changed, struct bu
 
 /* ---- the key ---- */
 
-/* Would others believe what it signs? */
-static baton_code judge_key(const struct worker *w, const struct signer *fresh,
-                            struct baton_error *err)
-{
-    const struct key_id id = signer_key_id(fresh);
-    if (!w->config->proof_required || w->trust == NULL || trust_key_find(w->trust, id.s) != NULL) {
-        return BATON_OK;
-    }
-    return baton_fail(
-        err, BATON_E_unauthenticated,
-        "the key %s of service %s is %s in %s, so nobody would believe its outcomes; "
-        "copy the trust folder that has it, or make another by `baton keys rotate %s`",
-        id.s, w->service->name.s, trust_revokes(w->trust, id.s) ? "revoked" : "not known",
-        w->config->trust, w->service->name.s);
-}
-
 static baton_code reload_key(struct worker *w, struct buf *changed, struct baton_error *err)
 {
+    const struct signer_again again = {
+        .keys_dir = w->config->keys,
+        .principal = w->service->name.s,
+        .trust = w->trust,
+        .trust_dir = w->config->trust,
+        .required = w->config->proof_required,
+    };
     struct signer *fresh = NULL;
-    baton_code rc = signer_load(w->config->keys, w->service->name.s, &fresh, err);
-    if (rc == BATON_E_unauthenticated && !w->config->proof_required && w->signer == NULL) {
-        return BATON_OK; /* there was none, and none is needed */
-    }
-    if (rc == BATON_OK && w->signer != NULL &&
-        strcmp(signer_key_id(fresh).s, signer_key_id(w->signer).s) == 0) {
-        signer_free(fresh);
-        return BATON_OK;
-    }
-    if (rc != BATON_OK || (rc = judge_key(w, fresh, err)) != BATON_OK) {
-        signer_free(fresh);
+    const baton_code rc = signer_load_again(&again, w->signer, &fresh, err);
+    if (rc != BATON_OK || fresh == NULL) {
         return rc;
     }
     leases_sign(w->leases, fresh);

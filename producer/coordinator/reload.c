@@ -3,12 +3,13 @@
  * read at each start of a run, and a run keeps the bytes that it began with, so a list is all there is.
  * What the log, the group and its topics were opened with needs a restart, and is named: a new service, say.
  *
- * In: coordinator.c  Out: common/base/config_again.h, common/record/signer.h
+ * In: coordinator.c  Out: common/base/config_again.h, common/record/signer_again.h
  */
 #include "producer/coordinator/internal.h"
 
 #include "common/base/config_again.h"
 #include "common/base/metrics.h"
+#include "common/record/signer_again.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,27 +84,16 @@ static baton_code reload_config(struct coordinator *c, struct buf *changed, stru
 
 static baton_code reload_key(struct coordinator *c, struct buf *changed, struct baton_error *err)
 {
+    const struct signer_again again = {
+        .keys_dir = c->config->keys,
+        .principal = COORDINATOR_PRINCIPAL,
+        .trust = c->trust,
+        .trust_dir = c->config->trust,
+        .required = c->config->proof_required,
+    };
     struct signer *fresh = NULL;
-    const bool required = c->config->proof_required;
-    baton_code rc = signer_load(c->config->keys, COORDINATOR_PRINCIPAL, &fresh, err);
-    if (rc == BATON_E_unauthenticated && !required && c->signer == NULL) {
-        return BATON_OK;
-    }
-    if (rc == BATON_OK && c->signer != NULL &&
-        strcmp(signer_key_id(fresh).s, signer_key_id(c->signer).s) == 0) {
-        signer_free(fresh);
-        return BATON_OK;
-    }
-    if (rc == BATON_OK && required && c->trust != NULL &&
-        trust_key_find(c->trust, signer_key_id(fresh).s) == NULL) {
-        rc = baton_fail(
-            err, BATON_E_unauthenticated,
-            "the key %s of %s is not known, or revoked, in %s, so nobody would believe it; copy "
-            "the trust folder that has it",
-            signer_key_id(fresh).s, COORDINATOR_PRINCIPAL, c->config->trust);
-    }
-    if (rc != BATON_OK) {
-        signer_free(fresh);
+    const baton_code rc = signer_load_again(&again, c->signer, &fresh, err);
+    if (rc != BATON_OK || fresh == NULL) {
         return rc;
     }
     signer_free(c->signer);
