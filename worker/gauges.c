@@ -46,16 +46,6 @@ static const char *trouble(const struct worker *w)
     return NULL;
 }
 
-static bool away(const void *log)
-{
-    return log_away(log);
-}
-
-void gauges_log(const struct log *log)
-{
-    health_ask_away(log != NULL ? away : NULL, log);
-}
-
 void gauges_health(const struct worker *w)
 {
     health_ready(trouble(w));

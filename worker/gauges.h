@@ -1,14 +1,13 @@
 /*
  * What a worker shows of itself over HTTP: what waits here, and whether it is ready (gauges.c).
  *
- * Included by internal.h, worker.c and start.c. Engine's thread.
+ * Included by internal.h and worker.c. Engine's thread.
  */
 #ifndef BATON_WORKER_GAUGES_H
 #define BATON_WORKER_GAUGES_H
 
 #include <stdint.h>
 
-struct log;
 struct worker;
 
 /* Which record is first in line in an input, and since when this process has seen it there. */
@@ -17,8 +16,6 @@ struct first {
     int64_t since_ms; /* monotonic */
 };
 
-/* The log whose brokers may be away, for /readyz; NULL before it is closed. */
-void gauges_log(const struct log *log);
 /* Whether this worker can do its work, for /readyz. */
 void gauges_health(const struct worker *w);
 /* Looks at what waits here, when it is time; w->gauges_due. */

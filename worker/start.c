@@ -30,7 +30,6 @@
 #include "worker/delegate.h"
 #include "worker/executor/environment.h"
 #include "worker/executor/executor.h"
-#include "worker/gauges.h"
 #include "worker/internal.h"
 #include "worker/lease/lease.h"
 #include "worker/live.h"
@@ -420,7 +419,7 @@ static baton_code reach_log(struct worker *w, struct baton_error *err)
 {
     baton_code rc = log_open(w->config, &w->log, err);
     if (rc == BATON_OK) {
-        gauges_log(w->log);
+        health_log(w->log);
     }
     return rc;
 }

@@ -45,7 +45,7 @@
 static void done(struct worker *w)
 {
     http_close(w->http);
-    gauges_log(NULL);
+    health_log(NULL);
     if (w->engine != NULL) {
         leases_watch(w->leases, NULL);
         engine_close(w->engine, w->leave, CLOSE_TIMEOUT_MS);

@@ -1,6 +1,8 @@
 /* What the main thread last said of itself. Called by worker and coordinator; read by listen.c. */
 #include "common/http/health.h"
 
+#include "common/log/log.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -10,8 +12,7 @@ static _Atomic(const char *) not_ready = "it starts";
 
 /* Held while it is asked, so that what it asks is there. */
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
-static bool (*ask_away)(const void *arg);
-static const void *ask_arg;
+static const struct log *asked;
 
 void health_expect(struct mono_ms by)
 {
@@ -23,18 +24,17 @@ void health_ready(const char *reason)
     atomic_store_explicit(&not_ready, reason, memory_order_relaxed);
 }
 
-void health_ask_away(bool (*away)(const void *arg), const void *arg)
+void health_log(const struct log *log)
 {
     pthread_mutex_lock(&asking);
-    ask_away = away;
-    ask_arg = arg;
+    asked = log;
     pthread_mutex_unlock(&asking);
 }
 
 static bool is_away(void)
 {
     pthread_mutex_lock(&asking);
-    const bool away = ask_away != NULL && ask_away(ask_arg);
+    const bool away = asked != NULL && log_away(asked);
     pthread_mutex_unlock(&asking);
     return away;
 }

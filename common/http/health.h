@@ -9,6 +9,9 @@
 #include "common/base/clock.h"
 
 #include <stdbool.h>
+#include <stdint.h>
+
+struct log;
 
 /* The main thread comes round again by then; HEALTH_LATE_MS later it is taken to hang. */
 #define HEALTH_LATE_MS 120000
@@ -16,9 +19,9 @@
 void health_expect(struct mono_ms by);
 /* It can do its work (reason NULL), or why not: a text that lives as long as the process. */
 void health_ready(const char *reason);
-/* What is asked by whoever looks, beside that: true while the log is away. On any thread; NULL: nothing, to
- * be said before what arg points to goes. */
-void health_ask_away(bool (*away)(const void *arg), const void *arg);
+/* The log whose brokers may be away: whoever looks asks it, on any thread. NULL: none, to be said before
+ * it is closed. */
+void health_log(const struct log *log);
 
 struct health {
     bool alive;

@@ -211,7 +211,7 @@ static baton_code loop(struct coordinator *c, struct baton_error *err)
 static void done(struct coordinator *c, bool leave)
 {
     http_close(c->http);
-    coordinator_gauges_log(NULL);
+    health_log(NULL);
     changes_drop(c);
     free(c->changes);
     tracer_close(c->tracer, TRACER_CLOSE_MS);

@@ -28,16 +28,6 @@ static void look_at_input(const struct coordinator *c, int input)
     metric_set_of(METRIC_oldest_waiting, METRIC_INPUT_coordinator + input, oldest_ms / 1000);
 }
 
-static bool away(const void *log)
-{
-    return log_away(log);
-}
-
-void coordinator_gauges_log(const struct log *log)
-{
-    health_ask_away(log != NULL ? away : NULL, log);
-}
-
 void coordinator_gauges(struct coordinator *c)
 {
     struct engine_target targets[ENGINE_TARGETS_MAX];

@@ -135,8 +135,6 @@ void requests_print_handoff(const struct run *run, const struct handoff_result *
 
 /* gauges.c: whether it can do its work, and what waits, when it is time to look. */
 void coordinator_gauges(struct coordinator *c);
-/* The log whose brokers may be away, for /readyz; NULL before it is closed. */
-void coordinator_gauges_log(const struct log *log);
 
 /* requests.c, outcomes.c: one record each; it is taken in, or left for later. */
 void requests_take(struct coordinator *c, const struct engine_event *event);

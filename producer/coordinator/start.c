@@ -177,7 +177,7 @@ static baton_code reach_log(struct coordinator *c, struct baton_error *err)
 {
     baton_code rc = log_open(c->config, &c->log, err);
     if (rc == BATON_OK) {
-        coordinator_gauges_log(c->log);
+        health_log(c->log);
     }
     return rc;
 }

@@ -15,7 +15,7 @@ LAYERS = {
     "common/base": (),
     "common/record": ("common/base", "common/log"), # receipt checks a record of the log
     "common/process": ("common/base",),
-    "common/http": ("common/base",),
+    "common/http": ("common/base", "common/log"), # health asks whether the log is away
     "common/trace": ("common/base",),
     "common/sqlite": ("common/base",),
     "common/log": ("common/base", "common/sqlite"),
