@@ -8,6 +8,7 @@
 #include "common/base/command.h"
 #include "common/base/diag.h"
 #include "common/base/jsonw.h"
+#include "common/base/text.h"
 #include "worker/bench/bench.h"
 
 #include <stdio.h>
@@ -58,6 +59,7 @@ static baton_code measure(struct command *cmd, struct where *where, const char *
     const int64_t rate = command_int(cmd, "rate");
     const int64_t seconds = command_int(cmd, "seconds");
 
+    set.keep = command_flag(cmd, "keep");
     command_note(cmd, "%s, proof %s: %s", bench_kind_word(figures->kind),
                  figures->proof ? "required" : "off", what);
     baton_code rc = bench_set_up(&set, where->dir, (int)parallel_of(cmd), err);
@@ -89,6 +91,7 @@ static baton_code measure_runs(struct command *cmd, struct where *where,
                                          .seconds = command_int(cmd, "seconds")};
     struct bench_set set = next_set(where, BENCH_callback, figures->proof, bench_runs_room(&plan));
     set.of_runs = true;
+    set.keep = command_flag(cmd, "keep");
     command_note(cmd, "proof %s: %lld runs in the run log", figures->proof ? "required" : "off",
                  (long long)plan.runs);
     diag_open_stderr(DIAG_error, DIAG_FORM_auto); /* filling moves runs, which has log lines */
@@ -317,7 +320,12 @@ static int run(struct command *cmd)
     const bool runs = strcmp(word, "runs") == 0;
 
     if (cmd->n_args > 0 && !crash && !restore && !runs) {
-        return bench_be(cmd->args, cmd->n_args);
+        const int status = bench_be(cmd->args, cmd->n_args);
+        return status >= 0 ? status
+                           : command_usage(cmd,
+                                           "'%s' is nothing that is measured: crash, restore "
+                                           "or runs, or no word for a worker",
+                                           text_quote_of(cmd->args[0]).s);
     }
     if (!one_of(kinds, "callback", "child") || !one_of(proofs, "required", "off")) {
         return command_usage(cmd,

@@ -23,6 +23,7 @@
 #define BENCH_SERVICE "bench"
 #define BENCH_ROLE "owner"
 #define BENCH_VERDICT "done"
+#define BENCH_FOLDER "baton-bench-" /* and six more: the folder of a measurement */
 #define BENCH_TASK "turn-" /* and the turn's number: how an executor knows which one it has */
 #define BENCH_PAYLOAD 500
 #define BENCH_TURNS_MAX 1000000
@@ -68,15 +69,25 @@ struct bench_set {
     const char *prefix;  /* of the topics: one that nobody else has */
     int64_t turns;       /* room in the page */
     bool of_runs;        /* the service has every role */
+    bool keep;           /* the folder stays, also where the measurement is interrupted */
     char dir[512];
     struct config *config;
     struct bench_page *page;
+    pid_t cleaner; /* clean.c; 0: none */
+    int cleaner_fd;
 };
 /* Makes a folder below parent, configuration, keys and topics. */
 baton_code bench_set_up(struct bench_set *set, const char *parent, int parallel,
                         struct baton_error *err);
 /* Removes it all, unless it is to be kept. */
 void bench_set_down(struct bench_set *set, bool keep);
+/* clean.c: from now on the folder is removed when this process ends, however; and no more. Both are
+ * bench_set_up's and bench_set_down's. */
+void bench_clean_begin(struct bench_set *set);
+void bench_clean_end(struct bench_set *set);
+void bench_remove(const char *dir);
+/* The process that waits for it (`do-clean DIR`); the exit status. */
+int bench_be_cleaner(const char *dir);
 /* <dir>/page; NULL: it cannot be mapped. create: of so many turns. */
 struct bench_page *bench_page_map(const char *dir, int64_t create);
 /* Publishes the turns from number `from` on, of BENCH_PAYLOAD bytes, many in a transaction of the
@@ -120,8 +131,8 @@ void bench_worker_kill(struct bench_worker *worker);
 baton_code bench_wait(const struct bench_worker *worker, const _Atomic int64_t *value,
                       int64_t at_least, struct baton_error *err);
 
-/* The processes that bench starts (`do-work DIR KIND ID`, `do-runs DIR ID`, `do-turns DIR`). Returns the
- * exit status. */
+/* The processes that bench starts (`do-work DIR KIND ID`, `do-runs DIR ID`, `do-turns DIR`,
+ * `do-clean DIR`). Returns the exit status; below 0: it is none of them. */
 int bench_be(const char *const *args, size_t n_args);
 
 /* ---- what is measured (bare.c, floor.c, drain.c, latency.c, idle.c, restart.c, crash.c, restore.c,

@@ -331,6 +331,8 @@ int bench_be(const char *const *args, size_t n_args)
     if (n_args == 2 && strcmp(args[0], "do-turns") == 0) {
         return be_child(args[1]);
     }
-    fprintf(stderr, "baton bench: takes no words; see baton bench --help\n");
-    return 2;
+    if (n_args == 2 && strcmp(args[0], "do-clean") == 0) {
+        return bench_be_cleaner(args[1]);
+    }
+    return -1;
 }

@@ -15,7 +15,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +25,6 @@
 #define PUBLISH_AT_ONCE 500
 #define PUBLISH_TIMEOUT_MS 60000
 #define SYNCS 100
-#define REMOVE_FDS 16
 
 const char *bench_kind_word(enum bench_kind kind)
 {
@@ -94,14 +92,6 @@ static void page_unmap(struct bench_page *page, int64_t turns)
 
 /* ---- the folder ---- */
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    return remove(path); /* ignored below: what stays behind is seen in the folder */
-}
-
 void bench_set_down(struct bench_set *set, bool keep)
 {
     config_free(set->config);
@@ -109,8 +99,9 @@ void bench_set_down(struct bench_set *set, bool keep)
     set->config = NULL;
     set->page = NULL;
     if (set->dir[0] != '\0' && !keep) {
-        (void)nftw(set->dir, remove_one, REMOVE_FDS, FTW_DEPTH | FTW_PHYS);
+        bench_remove(set->dir);
     }
+    bench_clean_end(set);
 }
 
 /* `log:` and its section. */
@@ -170,12 +161,15 @@ baton_code bench_set_up(struct bench_set *set, const char *parent, int parallel,
     struct keys_plan plan = {NULL, 0};
     baton_code rc;
 
-    snprintf(set->dir, sizeof(set->dir), "%.400s/baton-bench-XXXXXX", parent);
+    snprintf(set->dir, sizeof(set->dir), "%.400s/" BENCH_FOLDER "XXXXXX", parent);
     if (mkdtemp(set->dir) == NULL) {
-        rc = baton_fail(err, BATON_E_unexpected,
+        rc = baton_fail(err, BATON_E_invalid_request,
                         "%s: no folder can be made there: %m; choose another --dir", parent);
         set->dir[0] = '\0';
         return rc;
+    }
+    if (!set->keep) {
+        bench_clean_begin(set);
     }
     set->page = bench_page_map(set->dir, set->turns);
     if (set->page == NULL) {
