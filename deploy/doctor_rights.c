@@ -1,10 +1,12 @@
 /*
- * What `baton doctor` says of rights on a Kafka cluster: may what comes from this host write the topics that the
- * trust folder makes its business? Nothing is written for it.
- * In: deploy/cmd_doctor.c. Out: topics/acl.h, common/log/log.h (log_may_write)
+ * What `baton doctor` says of rights on a Kafka cluster: may what comes from this host write and read the topics,
+ * and look at the groups, that the trust folder makes its business? Nothing is written, read or joined for it.
+ * What cannot be asked so is not asked: membership of a group, transactional ids, trimming.
+ * In: deploy/cmd_doctor.c. Out: topics/acl.h, common/log/log.h (log_may_write, log_may_read)
  */
 #include "deploy/doctor.h"
 
+#include "common/base/check.h"
 #include "producer/identity.h"
 #include "topics/acl.h"
 
@@ -12,6 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* What is asked of one kind of right: how, and what is told if all is well. */
+struct question {
+    enum acl_resource resource;
+    enum acl_operation operation;
+    baton_code (*ask)(struct log *log, const char *const *names, size_t count,
+                      struct baton_error *ret_errs, struct baton_error *err);
+    const char *held;
+};
 
 struct wanted {
     struct topic_name *names;
@@ -48,6 +59,43 @@ static void want(struct wanted *wanted, const struct acl *right, const struct to
     wanted->why[wanted->count++] = right->why;
 }
 
+/* Who is a member of a group, or looks at it, may describe it: Read has Describe in it. */
+static baton_code may_look(struct log *log, const char *const *groups, size_t count,
+                           struct baton_error *ret_errs, struct baton_error *err)
+{
+    (void)err;
+    for (size_t i = 0; i < count; i++) {
+        struct log_group_member *members = NULL;
+        size_t n = 0;
+        if (log_group_members(log, groups[i], &members, &n, &ret_errs[i]) == BATON_OK) {
+            ret_errs[i] = (struct baton_error){BATON_OK, ""};
+        }
+        free(members);
+    }
+    return BATON_OK;
+}
+
+#define ANY_OPERATION ACL_OPERATION_COUNT
+
+static const struct question questions[] = {
+    {ACL_RESOURCE_topic, ACL_OPERATION_Write, log_may_write,
+     "topics that are written from here may be"},
+    {ACL_RESOURCE_topic, ACL_OPERATION_Read, log_may_read, "topics that are read from here may be"},
+    {ACL_RESOURCE_group, ANY_OPERATION, may_look, "groups may be looked at from here"},
+};
+
+/* Groups of the configuration that a right is about. */
+static void want_groups(const struct config *config, const struct acl *right, struct wanted *wanted)
+{
+    const struct topic_name coordinators = group_of_coordinators(config->prefix.s);
+    for (size_t i = 0; i < config->n_services; i++) {
+        const struct topic_name name =
+            group_of_workers(config->prefix.s, config->services[i].name.s);
+        want(wanted, right, &name);
+    }
+    want(wanted, right, &coordinators);
+}
+
 /* Topics of the configuration that a right is about. */
 static void want_topics(const struct config *config, const struct acl *right, struct wanted *wanted)
 {
@@ -62,7 +110,8 @@ static void want_topics(const struct config *config, const struct acl *right, st
     }
 }
 
-static void tell(struct doctor *d, const struct wanted *wanted, const struct baton_error *errs)
+static void tell(struct doctor *d, const struct question *question, const struct wanted *wanted,
+                 const struct baton_error *errs)
 {
     size_t held = 0;
     for (size_t i = 0; i < wanted->count; i++) {
@@ -76,56 +125,71 @@ static void tell(struct doctor *d, const struct wanted *wanted, const struct bat
         }
         held += errs[i].code == BATON_OK;
     }
-    doctor_found(d, LEVEL_ok, BATON_OK, MEND_NONE, NULL,
-                 "%zu of %zu topics that are written from here may be", held, wanted->count);
+    doctor_found(d, LEVEL_ok, BATON_OK, MEND_NONE, NULL, "%zu of %zu %s", held, wanted->count,
+                 question->held);
 }
 
-static void ask(struct doctor *d, const struct wanted *wanted)
+static void ask(struct doctor *d, const struct question *question, const struct wanted *wanted)
 {
     struct baton_error err = {BATON_OK, ""};
     struct baton_error *errs = calloc(wanted->count, sizeof(*errs));
-    const char **topics = calloc(wanted->count, sizeof(*topics));
-    for (size_t i = 0; topics != NULL && i < wanted->count; i++) {
-        topics[i] = wanted->names[i].s;
+    const char **names = calloc(wanted->count, sizeof(*names));
+    for (size_t i = 0; names != NULL && i < wanted->count; i++) {
+        names[i] = wanted->names[i].s;
     }
-    if (errs == NULL || topics == NULL) {
+    if (errs == NULL || names == NULL) {
         doctor_found(d, LEVEL_error, BATON_E_no_memory, MEND_NONE, NULL,
                      "no memory for the rights");
-    } else if (log_may_write(d->log, topics, wanted->count, errs, &err) != BATON_OK) {
+    } else if (question->ask(d->log, names, wanted->count, errs, &err) != BATON_OK) {
         doctor_found(d, LEVEL_error, err.code, MEND_SAID, NULL, "%s", err.text);
     } else {
-        tell(d, wanted, errs);
+        tell(d, question, wanted, errs);
     }
     free(errs);
-    free(topics);
+    free(names);
+}
+
+/* Rights of that kind, of whoever comes from here. */
+static void check(struct doctor *d, const struct question *question, const struct acl_list *list,
+                  const char *identity)
+{
+    const size_t most = (d->config->n_services + 1) * TOPIC_COUNT;
+    struct wanted wanted = {calloc(most, sizeof(*wanted.names)), calloc(most, sizeof(*wanted.why)),
+                            0};
+    for (size_t i = 0; wanted.names != NULL && wanted.why != NULL && i < list->count; i++) {
+        const struct acl *right = &list->rights[i];
+        if (right->resource != question->resource ||
+            (right->operation != question->operation && question->operation != ANY_OPERATION) ||
+            !comes_from_here(d->config, identity, right->principal)) {
+            continue;
+        }
+        if (right->resource == ACL_RESOURCE_group) {
+            want_groups(d->config, right, &wanted);
+        } else {
+            want_topics(d->config, right, &wanted);
+        }
+    }
+    if (wanted.count > 0) {
+        ask(d, question, &wanted);
+    }
+    free(wanted.names);
+    free(wanted.why);
 }
 
 void doctor_check_rights(struct doctor *d)
 {
     char identity[ID_MAX + 1] = "";
-    const size_t most = (d->config->n_services + 1) * TOPIC_COUNT;
     struct trust *trust = NULL;
     struct acl_list list = {0};
-    struct wanted wanted = {calloc(most, sizeof(*wanted.names)), calloc(most, sizeof(*wanted.why)),
-                            0};
     struct baton_error err = {BATON_OK, ""};
-    if (d->log != NULL && d->config->log == LOG_KIND_kafka && wanted.names != NULL &&
-        wanted.why != NULL && trust_load(d->config->trust, &trust, NULL, &err) == BATON_OK &&
+    if (d->log != NULL && d->config->log == LOG_KIND_kafka &&
+        trust_load(d->config->trust, &trust, NULL, &err) == BATON_OK &&
         acl_of_trust(trust, d->config->prefix.s, &list, &err) == BATON_OK) {
         (void)identity_name(d->config, identity, &err); /* without one: the keys alone */
-        for (size_t i = 0; i < list.count; i++) {
-            const struct acl *right = &list.rights[i];
-            if (right->resource == ACL_RESOURCE_topic && right->operation == ACL_OPERATION_Write &&
-                comes_from_here(d->config, identity, right->principal)) {
-                want_topics(d->config, right, &wanted);
-            }
-        }
-        if (wanted.count > 0) {
-            ask(d, &wanted);
+        for (size_t i = 0; i < COUNT_OF(questions); i++) {
+            check(d, &questions[i], &list, identity);
         }
     }
     acl_list_done(&list);
     trust_free(trust);
-    free(wanted.names);
-    free(wanted.why);
 }

@@ -31,9 +31,11 @@ struct log_driver_ops {
     baton_code (*trim)(struct log *log, const char *topic, int32_t partition, int64_t before,
                        struct baton_error *err);
 
-    /* NULL: whoever has the log open may write all of it */
+    /* NULL: whoever has the log open may write, and read, all of it */
     baton_code (*may_write)(struct log *log, const char *const *topics, size_t count,
                             struct baton_error *ret_errs, struct baton_error *err);
+    baton_code (*may_read)(struct log *log, const char *const *topics, size_t count,
+                           struct baton_error *ret_errs, struct baton_error *err);
 
     baton_code (*publisher_open)(struct log *log, struct log_publisher **ret_publisher,
                                  struct baton_error *err);

@@ -147,17 +147,34 @@ baton_code log_trim(struct log *log, const char *topic, int32_t partition, int64
     return log->ops->trim(log, topic, partition, before, err);
 }
 
+/* Where nobody is refused anything: is it there? */
+static void find_each(struct log *log, const char *const *topics, size_t count,
+                      struct baton_error *errs)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct log_topic found;
+        errs[i] = (struct baton_error){BATON_OK, ""};
+        (void)log->ops->topic_describe(log, topics[i], &found, &errs[i]); /* an answer */
+    }
+}
+
 baton_code log_may_write(struct log *log, const char *const *topics, size_t count,
                          struct baton_error *ret_errs, struct baton_error *err)
 {
     if (log->ops->may_write != NULL) {
         return log->ops->may_write(log, topics, count, ret_errs, err);
     }
-    for (size_t i = 0; i < count; i++) {
-        struct log_topic found;
-        ret_errs[i] = (struct baton_error){BATON_OK, ""};
-        (void)log->ops->topic_describe(log, topics[i], &found, &ret_errs[i]); /* an answer */
+    find_each(log, topics, count, ret_errs);
+    return BATON_OK;
+}
+
+baton_code log_may_read(struct log *log, const char *const *topics, size_t count,
+                        struct baton_error *ret_errs, struct baton_error *err)
+{
+    if (log->ops->may_read != NULL) {
+        return log->ops->may_read(log, topics, count, ret_errs, err);
     }
+    find_each(log, topics, count, ret_errs);
     return BATON_OK;
 }
 

@@ -177,6 +177,10 @@ baton_code log_trim(struct log *log, const char *topic, int32_t partition, int64
 baton_code log_may_write(struct log *log, const char *const *topics, size_t count,
                          struct baton_error *ret_errs, struct baton_error *err);
 
+/* The same of reading. No record is read, and no group has to do with it. */
+baton_code log_may_read(struct log *log, const char *const *topics, size_t count,
+                        struct baton_error *ret_errs, struct baton_error *err);
+
 /* ---- publishing outside of transactions ---- */
 
 /* For publishers, operators and lease holders: every record is acknowledged (durable) or fails. */

@@ -358,6 +358,27 @@ static void test_may_write_writes_nothing(void **state)
     }
 }
 
+/* What may be read is found out without a group, where there are records and where there are none. */
+static void test_may_read_reads_nothing(void **state)
+{
+    struct fixture *f = *state;
+    const char *const topics[] = {f->outcomes, f->missing, f->turns, f->handoff};
+    struct log_record record = {
+        .topic = f->handoff, .key = "k", .key_len = 1, .value = "v", .value_len = 1};
+    struct log_publisher *publisher = NULL;
+    struct baton_error errs[4];
+    OK(log_publisher_open(f->log, &publisher, &err));
+    OK(log_publish(publisher, &record, 1, f->wait_ms, &err));
+    log_publisher_close(publisher);
+    for (int again = 0; again < 2; again++) {
+        OK(log_may_read(f->log, topics, 4, errs, &err));
+        assert_int_equal(errs[0].code, BATON_OK);
+        assert_int_equal(errs[1].code, BATON_E_topic_missing);
+        assert_int_equal(errs[2].code, BATON_OK);
+        assert_int_equal(errs[3].code, BATON_OK);
+    }
+}
+
 static void test_cluster(void **state)
 {
     struct fixture *f = *state;
@@ -424,6 +445,7 @@ int run_records(void)
         TEST(test_compacted_needs_a_key),
         TEST(test_topics),
         TEST(test_may_write_writes_nothing),
+        TEST(test_may_read_reads_nothing),
         TEST(test_cluster),
         TEST(test_F01_eight_publishers),
     };

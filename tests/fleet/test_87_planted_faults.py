@@ -103,6 +103,28 @@ def test_a_missing_topic(host):
 
 @pytest.mark.drivers("kafka")
 @pytest.mark.heavy
+def test_a_right_to_read_or_to_look_that_is_missing(seen):  # noqa: F811
+    """A worker that could not restore its turns, or not belong to its group, is told so before it starts; once given, all is well."""
+    host, environment = seen.host, seen.environment("alpha")
+    turns, group = host.topic("turns"), host.group()
+    lost = [right(seen, "alpha", turns, "Read"), right(seen, "alpha", group, "Read")]
+
+    def said(level):
+        return [one for one in host.run("doctor", "--json", environment=environment).objects if (one["check"], one["level"]) == ("rights", level)]
+
+    well = said("ok")
+    assert len(well) == 3 and all(re.match(r"(\d+) of \1 ", one["text"]) for one in well) and not said("error"), host.run("doctor", environment=environment)
+    acls.take(host.brokers, *lost)
+    findings = said("error")
+    assert [one["code"] for one in findings] == ["not_permitted"] * 2, findings
+    for name, kind, finding in ((turns, "Read", findings[0]), (group, "group", findings[1])):
+        assert name in finding["text"] and kind in finding["text"] and "User:alpha" in finding["text"] and "it is needed for this" in finding["why"], finding
+    acls.give(host.brokers, lost)
+    wait_until(lambda: not said("error"), what="the rights to be seen")
+
+
+@pytest.mark.drivers("kafka")
+@pytest.mark.heavy
 def test_a_missing_right(seen):  # noqa: F811
     """The brokers do not let a worker's principal write: doctor says so before anything has failed, and prints what an administrator
     runs, and the end of the turn that runs meanwhile is told. (One that was blocked: test_46_rights.py.)"""

@@ -246,6 +246,8 @@ baton_code kafka_trim(struct log *log, const char *topic, int32_t partition, int
 
 baton_code kafka_may_write(struct log *log, const char *const *topics, size_t count,
                            struct baton_error *ret_errs, struct baton_error *err);
+baton_code kafka_may_read(struct log *log, const char *const *topics, size_t count,
+                          struct baton_error *ret_errs, struct baton_error *err);
 baton_code kafka_publisher_open(struct log *log, struct log_publisher **ret_publisher,
                                 struct baton_error *err);
 void kafka_publisher_close(struct log_publisher *publisher);

@@ -325,6 +325,7 @@ const struct log_driver_ops kafka_ops = {
     .watermarks = kafka_watermarks,
     .trim = kafka_trim,
     .may_write = kafka_may_write,
+    .may_read = kafka_may_read,
     .publisher_open = kafka_publisher_open,
     .publisher_close = kafka_publisher_close,
     .publish = kafka_publish,

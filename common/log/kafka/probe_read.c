@@ -1,0 +1,112 @@
+/*
+ * Which topics may be read, found out without reading a record and without a group: a fetch from the end of a
+ * partition. A broker looks for the right first, so the answer is "no right", or that the end is reached.
+ * In: common/log/log.c (baton doctor).
+ */
+#include "common/log/kafka/state.h"
+
+#include "common/base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ANSWER_MS 10000
+#define CLOSE_MS 2000
+
+struct probe {
+    rd_kafka_topic_t *topic; /* NULL: not asked, its error is told already */
+    rd_kafka_resp_err_t cause;
+    bool waits;
+};
+
+static void start_one(rd_kafka_t *rk, rd_kafka_queue_t *queue, const char *name,
+                      struct probe *probe)
+{
+    probe->topic = rd_kafka_topic_new(rk, name, NULL);
+    probe->waits = probe->topic != NULL &&
+                   rd_kafka_consume_start_queue(probe->topic, 0, RD_KAFKA_OFFSET_END, queue) == 0;
+    /* While it waits: what is so if nothing comes. */
+    probe->cause = probe->waits ? RD_KAFKA_RESP_ERR__TIMED_OUT : rd_kafka_last_error();
+}
+
+static void on_answer(const rd_kafka_message_t *message, struct probe *probes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (probes[i].waits && message->rkt != NULL &&
+            strcmp(rd_kafka_topic_name(probes[i].topic), rd_kafka_topic_name(message->rkt)) == 0) {
+            probes[i].cause = message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF
+                                  ? RD_KAFKA_RESP_ERR_NO_ERROR
+                                  : message->err;
+            rd_kafka_consume_stop(probes[i].topic, 0);
+            probes[i].waits = false;
+        }
+    }
+}
+
+static bool any_waits(const struct probe *probes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (probes[i].waits) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void ask(struct kafka_log *log, struct kafka_client *client, rd_kafka_t *rk,
+                const char *const *topics, size_t count, struct probe *probes,
+                struct baton_error *errs)
+{
+    const int64_t end_ms = mono_now().v + ANSWER_MS;
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
+    for (size_t i = 0; i < count; i++) {
+        errs[i] = (struct baton_error){BATON_OK, ""};
+        if (kafka_partition_for(log, topics[i], 0, KAFKA_TRIED_read, ANSWER_MS, &errs[i]) ==
+            BATON_OK) {
+            start_one(rk, queue, topics[i], &probes[i]);
+        }
+    }
+    while (any_waits(probes, count) && mono_now().v < end_ms) {
+        rd_kafka_message_t *message = rd_kafka_consume_queue(queue, 100);
+        rd_kafka_poll(rk, 0);
+        if (message != NULL) {
+            on_answer(message, probes, count);
+            rd_kafka_message_destroy(message);
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (probes[i].cause != RD_KAFKA_RESP_ERR_NO_ERROR) {
+            kafka_fail_client(&errs[i], client, probes[i].cause, KAFKA_TRIED_read, topics[i]);
+        }
+        if (probes[i].waits) {
+            rd_kafka_consume_stop(probes[i].topic, 0);
+        }
+        if (probes[i].topic != NULL) {
+            rd_kafka_topic_destroy(probes[i].topic);
+        }
+    }
+    rd_kafka_queue_destroy(queue);
+}
+
+baton_code kafka_may_read(struct log *base, const char *const *topics, size_t count,
+                          struct baton_error *ret_errs, struct baton_error *err)
+{
+    struct kafka_log *log = (struct kafka_log *)base;
+    struct probe *probes = calloc(count + 1, sizeof(*probes));
+    struct kafka_client *client = calloc(1, sizeof(*client));
+    rd_kafka_t *rk = NULL;
+    rd_kafka_conf_t *conf = NULL;
+    baton_code rc = BATON_E_no_memory;
+    if (probes == NULL || client == NULL) {
+        baton_fail(err, rc, "%zu topics: out of memory", count);
+    } else if ((conf = kafka_conf_new(log, client, KAFKA_USE_reader, err)) == NULL) {
+        rc = BATON_E_bad_config;
+    } else if ((rc = kafka_handle_new(client, conf, &rk, err)) == BATON_OK) {
+        ask(log, client, rk, topics, count, probes, ret_errs);
+    }
+    free(probes);
+    if (rk == NULL || kafka_destroy_bounded(rk, CLOSE_MS)) {
+        free(client);
+    } /* else its callbacks may still look for it */
+    return rc;
+}
