@@ -1,10 +1,12 @@
 /*
  * The span of a publish: the first of its turn's trace, or one of the trace that the publisher was given.
- * In: producer/publish.c  Out: common/trace/tracer.c
+ * In: producer/publish.c  Out: common/trace/span_about.h, common/trace/tracer.c
  */
 #include "producer/publish.h"
 
 #include "common/base/traceparent.h"
+#include "common/trace/span_about.h"
+#include "common/trace/tracer.h"
 #include "topics/catalogue.h"
 
 #include <stdio.h>
@@ -42,7 +44,6 @@ void publish_trace_end(struct publisher *publisher, const struct turn *turn,
         topic_name(TOPIC_handoff, publisher->config->prefix.s, published->service.s);
     struct span_list list = {NULL, NULL, 0};
     struct traceparent trace;
-    char message[ID_MAX];
     if (publisher->tracer == NULL ||
         !traceparent_parse(published->traceparent, strlen(published->traceparent), &trace) ||
         !trace.sampled) {
@@ -57,15 +58,14 @@ void publish_trace_end(struct publisher *publisher, const struct turn *turn,
                         .end = wall_now(),
                         .error = rc != BATON_OK ? baton_code_word(rc) : NULL};
     memcpy(span.id.s, trace.span, sizeof(span.id.s));
-    snprintf(message, sizeof(message), "%s.1", turn->id.s);
+    struct span_turn about = {.id = turn->id.s,
+                              .attempt = 1,
+                              .role = turn->role,
+                              .service = published->service.s,
+                              .task = turn->task_id.s,
+                              .task_rev = turn->task_rev};
+    span_about_turn(&span, &about);
     span_topic(&span, publisher->config, "send", topic.s);
-    span_text(&span, SPAN_operation, "send");
-    span_text(&span, SPAN_message, message);
-    span_text(&span, SPAN_turn, turn->id.s);
-    span_text(&span, SPAN_role, role_word(turn->role));
-    span_text(&span, SPAN_service, published->service.s);
-    span_text(&span, SPAN_task, turn->task_id.s);
-    span_int(&span, SPAN_task_rev, turn->task_rev);
     if (published->offset != LOG_OFFSET_NONE) {
         span_place(&span, publisher->config, published->partition, published->offset);
     }

@@ -18,6 +18,7 @@
 #include "common/base/traceparent.h"
 #include "common/record/receipt.h"
 #include "common/trace/span.h"
+#include "common/trace/span_about.h"
 #include "common/trace/tracer.h"
 #include "topics/catalogue.h"
 #include "worker/decision.h"
@@ -37,14 +38,10 @@ static bool traced(const struct worker *w, const struct turn_record *record,
            ret_trace->sampled;
 }
 
-struct texts {
-    char message[ID_MAX + 1];
-};
-
-/* What every span of a turn says. texts keeps what it borrows. */
+/* What every span of a turn says. ret_turn is kept until it is added. */
 static struct span span_of(const struct worker *w, const struct turn_record *record,
                            const struct traceparent *trace, const char *name, int attempt,
-                           struct texts *texts)
+                           struct span_turn *ret_turn)
 {
     struct span span = {.trace = trace->trace,
                         .id = span_id_of(name, record->id.s, attempt),
@@ -53,19 +50,15 @@ static struct span span_of(const struct worker *w, const struct turn_record *rec
                         .target = w->service->name.s,
                         .kind = SPAN_KIND_internal,
                         .start = wall_now()};
-    snprintf(texts->message, sizeof(texts->message), "%s.%d", record->id.s, attempt);
-    span_text(&span, SPAN_operation, name);
-    span_text(&span, SPAN_message, texts->message);
-    span_text(&span, SPAN_turn, record->id.s);
+    *ret_turn = (struct span_turn){.id = record->id.s,
+                                   .attempt = attempt,
+                                   .role = record->role,
+                                   .service = w->service->name.s,
+                                   .task = record->task_id.s,
+                                   .task_rev = record->task_rev};
+    span_about_turn(&span, ret_turn);
+    span_about_run(&span, record->run_id.s, record->epoch);
     span_int(&span, SPAN_attempt, attempt);
-    span_text(&span, SPAN_role, role_word(record->role));
-    span_text(&span, SPAN_service, w->service->name.s);
-    span_text(&span, SPAN_task, record->task_id.s);
-    span_int(&span, SPAN_task_rev, record->task_rev);
-    if (record->run_id.s[0] != '\0') {
-        span_text(&span, SPAN_run, record->run_id.s);
-        span_int(&span, SPAN_epoch, record->epoch);
-    }
     return span;
 }
 
@@ -88,11 +81,11 @@ void spans_taken(struct worker *w, const struct turn_record *record,
                  const struct log_record *handoff)
 {
     struct traceparent trace;
-    struct texts texts;
+    struct span_turn turn;
     if (!traced(w, record, &trace)) {
         return;
     }
-    struct span span = span_of(w, record, &trace, "receive", record->attempt, &texts);
+    struct span span = span_of(w, record, &trace, "receive", record->attempt, &turn);
     if (strcmp(span.id.s, trace.span) == 0) {
         span.parent = NULL; /* it begins the trace */
     }
@@ -142,8 +135,8 @@ bool spans_attempt(const struct worker *w, const struct turn_record *record,
 static void tell_attempt(struct worker *w, const struct turn_record *record,
                          const struct traceparent *trace, const struct attempt *attempt)
 {
-    struct texts texts;
-    struct span span = span_of(w, record, trace, ATTEMPT, attempt->no, &texts);
+    struct span_turn turn;
+    struct span span = span_of(w, record, trace, ATTEMPT, attempt->no, &turn);
     span.start = attempt->started_at.v != 0 ? attempt->started_at : attempt->ended_at;
     span.end = attempt->ended_at.v > span.start.v ? attempt->ended_at : span.start;
     if (attempt->state != ATTEMPT_completed) {
@@ -164,8 +157,8 @@ static void tell_attempt(struct worker *w, const struct turn_record *record,
 static void tell_settled(struct worker *w, const struct turn_record *record,
                          const struct traceparent *trace, const struct attempt *attempt)
 {
-    struct texts texts;
-    struct span span = span_of(w, record, trace, "settle", attempt->no, &texts);
+    struct span_turn turn;
+    struct span span = span_of(w, record, trace, "settle", attempt->no, &turn);
     if (attempt->ended_at.v != 0) {
         span.start = attempt->ended_at; /* recorded then; the log has it when the span ends */
     }
@@ -177,8 +170,8 @@ static void tell_settled(struct worker *w, const struct turn_record *record,
 static void tell_dead_letter(struct worker *w, const struct turn_record *record,
                              const struct traceparent *trace)
 {
-    struct texts texts;
-    struct span span = span_of(w, record, trace, "dead_letter", record->attempt, &texts);
+    struct span_turn turn;
+    struct span span = span_of(w, record, trace, "dead_letter", record->attempt, &turn);
     span.kind = SPAN_KIND_producer;
     span.error = baton_code_word(record->code);
     span_topic(&span, w->config, "send", w->names[TOPIC_dlq].s);
@@ -208,8 +201,8 @@ static void tell_passed(struct worker *w, const struct turn_record *record,
 {
     const struct topic_name topic =
         topic_name(TOPIC_handoff, w->config->prefix.s, record->to_service.s);
-    struct texts texts;
-    struct span span = span_of(w, record, trace, "send", record->to_attempt, &texts);
+    struct span_turn turn;
+    struct span span = span_of(w, record, trace, "send", record->to_attempt, &turn);
     span.id = pass_id(record);
     span.kind = SPAN_KIND_producer;
     span.target = topic.s;
@@ -221,8 +214,8 @@ static void tell_passed(struct worker *w, const struct turn_record *record,
 static void tell_operated(struct worker *w, const struct turn_record *record,
                           const struct traceparent *trace, const char *name, int attempt)
 {
-    struct texts texts;
-    struct span span = span_of(w, record, trace, name, attempt, &texts);
+    struct span_turn turn;
+    struct span span = span_of(w, record, trace, name, attempt, &turn);
     span.kind = SPAN_KIND_consumer;
     span_topic(&span, w->config, "process", w->names[TOPIC_control].s);
     span_text(&span, SPAN_group, w->group.s);

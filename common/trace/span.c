@@ -162,6 +162,7 @@ static void encode(const struct span *span, struct buf *out)
     put_message(out, 5, &inner);
     put_number(out, 6, span->kind);
     put_fixed(out, 7, WIRE_fixed64, ns_of(span->start.v));
+    put_attribute(out, 9, keys[SPAN_operation], span->name, 0);
     for (size_t i = 0; i < SPAN_ATTRIBUTE_COUNT; i++) {
         if (!span->attributes[i].set) {
             continue;

@@ -39,7 +39,7 @@ struct span {
     struct span_id id;  /* 16 */
     const char *parent; /* 16; NULL or "": it begins the trace */
     const char *link;   /* another span of the trace that it follows from; NULL or "": none */
-    const char *name;   /* a literal of ours, and what it is done to: */
+    const char *name;   /* a literal of ours, the operation, and what it is done to: */
     const char *target; /* NULL: nothing */
     enum span_kind kind;
     struct wall_ms start;

@@ -333,20 +333,3 @@ void tracer_close(struct tracer *tracer, int64_t within_ms)
     pthread_join(tracer->thread, NULL);
     destroy(tracer);
 }
-
-/* ---- spans of the log ---- */
-
-void span_topic(struct span *span, const struct config *config, const char *type, const char *topic)
-{
-    span_text(span, SPAN_system, config->log == LOG_KIND_kafka ? "kafka" : "baton");
-    span_text(span, SPAN_type, type);
-    span_text(span, SPAN_topic, topic);
-}
-
-void span_place(struct span *span, const struct config *config, int32_t partition, int64_t offset)
-{
-    span_int(span, SPAN_partition, partition);
-    if (config->log == LOG_KIND_kafka) {
-        span_int(span, SPAN_offset, offset);
-    }
-}

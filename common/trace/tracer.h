@@ -31,10 +31,4 @@ void tracer_close(struct tracer *tracer, int64_t within_ms);
 /* Takes the spans of the list, which is empty then; those that are open end now. Any thread. */
 void tracer_send(struct tracer *tracer, struct span_list *take_list);
 
-/* What is done to a topic of the log: send, receive, process or settle; and where in it, once that is known. The
- * topic's name is borrowed until the span is added. */
-void span_topic(struct span *span, const struct config *config, const char *type,
-                const char *topic);
-void span_place(struct span *span, const struct config *config, int32_t partition, int64_t offset);
-
 #endif

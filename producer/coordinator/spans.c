@@ -7,12 +7,14 @@
  *       send (a turn)                    the traceparent of the handoff: the worker's spans are below it
  *
  * They wait beside the batch and go to the collector once the log has it.
- * In: send.c, advance.c, changes.c  Out: common/trace/tracer.c
+ * In: send.c, advance.c, changes.c  Out: common/trace/span_about.h,
+ * common/trace/tracer.c
  */
 #include "producer/coordinator/internal.h"
 
 #include "common/base/traceparent.h"
 #include "common/record/signer.h"
+#include "common/trace/span_about.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -42,8 +44,7 @@ static struct span_id decision_span(const struct run *run, const char *by, int n
 
 static void of_run(const struct run *run, struct span *span)
 {
-    span_text(span, SPAN_run, run->id.s);
-    span_int(span, SPAN_epoch, run->epoch);
+    span_about_run(span, run->id.s, run->epoch);
     span_text(span, SPAN_task, run->task_id.s);
     span_int(span, SPAN_task_rev, run->task_rev);
 }
@@ -54,7 +55,6 @@ struct traceparent_text spans_send(struct coordinator *c, const struct run *run,
     struct traceparent trace = trace_of(c, run);
     const struct span_id parent = decision_span(run, by, n);
     const struct topic_name topic = topic_name(TOPIC_handoff, c->config->prefix.s, turn->service.s);
-    char message[ID_MAX];
     struct span span = {.trace = trace.trace,
                         .id = span_id_of("send", turn->id.s, 1),
                         .parent = parent.s,
@@ -66,14 +66,15 @@ struct traceparent_text spans_send(struct coordinator *c, const struct run *run,
     if (c->tracer == NULL) { /* nobody's parent that nobody is told of */
         memcpy(trace.span, span_id_of_receive(turn->id.s, 1).s, sizeof(trace.span));
     }
-    snprintf(message, sizeof(message), "%s.1", turn->id.s);
-    of_run(run, &span);
+    struct span_turn about = {.id = turn->id.s,
+                              .attempt = 1,
+                              .role = turn->role,
+                              .service = turn->service.s,
+                              .task = run->task_id.s,
+                              .task_rev = run->task_rev};
+    span_about_turn(&span, &about);
+    span_about_run(&span, run->id.s, run->epoch);
     span_topic(&span, c->config, "send", topic.s);
-    span_text(&span, SPAN_operation, "send");
-    span_text(&span, SPAN_message, message);
-    span_text(&span, SPAN_turn, turn->id.s);
-    span_text(&span, SPAN_role, role_word(turn->role));
-    span_text(&span, SPAN_service, turn->service.s);
     span_text(&span, SPAN_transition, by);
     span_text(&span, SPAN_slot, slot);
     if (c->tracer != NULL) {
@@ -97,7 +98,6 @@ void spans_decided(struct coordinator *c, const struct run *run, const char *by,
                         .start = cause->at.v != 0 ? cause->at : wall_now()};
     if (c->tracer != NULL) {
         of_run(run, &span);
-        span_text(&span, SPAN_operation, "decide");
         span_text(&span, SPAN_transition, by);
         span_add(&c->spans, &span);
     }
@@ -139,7 +139,6 @@ void spans_run_ended(struct coordinator *c, const struct run *run)
                         .error = run->state == RUN_completed ? NULL : run_state_word(run->state)};
     if (c->tracer != NULL) {
         of_run(run, &span);
-        span_text(&span, SPAN_operation, "run");
         span_text(&span, SPAN_state, run_state_word(run->state));
         span_add(&c->spans, &span);
     }

@@ -106,7 +106,11 @@ static void test_bytes_of_a_span(void **state)
         "\x2a\x0d"
         "attempt alpha"
         "\x30\x01"
-        "\x39\x00\xca\x9a\x3b\x00\x00\x00\x00"; /* start: 1e9 ns */
+        "\x39\x00\xca\x9a\x3b\x00\x00\x00\x00" /* start: 1e9 ns */
+        "\x4a\x25\x0a\x18"                     /* the attribute that every span has */
+        "messaging.operation.name"
+        "\x12\x09\x0a\x07"
+        "attempt";
     struct span_list list = {NULL, NULL, 0};
     struct span span = sample();
     (void)state;
