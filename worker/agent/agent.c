@@ -59,6 +59,21 @@ void agent_words_add(struct agent_words *words, const char *format, ...)
     words->list[words->count++] = text;
 }
 
+void agent_words_add_all(struct agent_words *words, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        agent_words_add(words, "%s", list[i]);
+    }
+}
+
+void agent_words_option(struct agent_words *words, const char *option, const char *value)
+{
+    if (value != NULL) {
+        agent_words_add(words, "%s", option);
+        agent_words_add(words, "%s", value);
+    }
+}
+
 void agent_words_done(struct agent_words *words)
 {
     for (size_t i = 0; i < words->count; i++) {

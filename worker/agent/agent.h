@@ -39,6 +39,9 @@ struct agent_words {
     bool broken;
 };
 void agent_words_add(struct agent_words *words, const char *format, ...) BATON_PRINTF(2, 3);
+void agent_words_add_all(struct agent_words *words, const char *const *list, size_t count);
+/* An option and its value, as two words; value NULL: neither. */
+void agent_words_option(struct agent_words *words, const char *option, const char *value);
 void agent_words_done(struct agent_words *words);
 
 /* What the agent may do to its place; each adapter knows the program's own words. */

@@ -8,6 +8,8 @@
  */
 #include "worker/agent/agent.h"
 
+#include "common/base/check.h"
+
 #include <string.h>
 
 /* Declared variables win; its own retries are off, since retrying is the worker's business. */
@@ -38,17 +40,13 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
     const char *const fixed[] = {"-p",           "--output-format",   "stream-json",
                                  "--verbose",    "--setting-sources", "user",
                                  "--json-schema"};
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
-        agent_words_add(argv, "%s", fixed[i]);
-    }
+    agent_words_add_all(argv, fixed, COUNT_OF(fixed));
     agent_words_add(argv, "%s", request->schema);
-    agent_words_add(argv, "--permission-mode");
-    agent_words_add(argv, "%s", mode_of(request->access));
+    agent_words_option(argv, "--permission-mode", mode_of(request->access));
     if (!request->keep_session) {
         agent_words_add(argv, "--no-session-persistence");
-    } else if (request->session != NULL) {
-        agent_words_add(argv, "--resume");
-        agent_words_add(argv, "%s", request->session);
+    } else {
+        agent_words_option(argv, "--resume", request->session);
     }
     if (request->max_cost_micros > 0) {
         agent_words_add(argv, "--max-budget-usd");
@@ -56,16 +54,10 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
                         (long long)(request->max_cost_micros % 1000000));
     }
     if (request->place != NULL) { /* a payload that is no text lies there */
-        agent_words_add(argv, "--add-dir");
-        agent_words_add(argv, "%s", request->scratch);
+        agent_words_option(argv, "--add-dir", request->scratch);
     }
-    if (request->model != NULL) {
-        agent_words_add(argv, "--model");
-        agent_words_add(argv, "%s", request->model);
-    }
-    for (size_t i = 0; i < sizeof(environment) / sizeof(environment[0]); i++) {
-        agent_words_add(&ret_setup->env, "%s", environment[i]);
-    }
+    agent_words_option(argv, "--model", request->model);
+    agent_words_add_all(&ret_setup->env, environment, COUNT_OF(environment));
 }
 
 static void take_content(struct loose content, struct buf *said, struct buf *doing)

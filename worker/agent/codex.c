@@ -9,6 +9,8 @@
  */
 #include "worker/agent/agent.h"
 
+#include "common/base/check.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -96,8 +98,7 @@ static void add_provider(const struct agent_request *request, struct agent_setup
             "see: declare it as a value, not by file or from";
         return;
     }
-    agent_words_add(argv, "-c");
-    agent_words_add(argv, "model_provider=\"baton\"");
+    agent_words_option(argv, "-c", "model_provider=\"baton\"");
     agent_words_add(argv, "-c");
     agent_words_add(argv,
                     "model_providers.baton={name=\"OpenAI\",%s%s%s%s,wire_api=\"responses\","
@@ -134,23 +135,16 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
 {
     struct agent_words *argv = &ret_setup->argv;
     const char *const fixed[] = {"exec", "--json", "--skip-git-repo-check", "--output-schema"};
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
-        agent_words_add(argv, "%s", fixed[i]);
-    }
+    agent_words_add_all(argv, fixed, COUNT_OF(fixed));
     agent_words_add(argv, "%s/%s", request->scratch, AGENT_SCHEMA_FILE);
-    agent_words_add(argv, "-s");
-    agent_words_add(argv, "%s", mode_of(request->access));
+    agent_words_option(argv, "-s", mode_of(request->access));
     for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]) - (request->home != NULL ? 1 : 0);
          i++) {
-        agent_words_add(argv, "-c");
-        agent_words_add(argv, "%s", quiet[i]);
+        agent_words_option(argv, "-c", quiet[i]);
     }
     add_provider(request, ret_setup);
     add_distrust(request, ret_setup);
-    if (request->model != NULL) {
-        agent_words_add(argv, "-m");
-        agent_words_add(argv, "%s", request->model);
-    }
+    agent_words_option(argv, "-m", request->model);
     if (!request->keep_session) {
         agent_words_add(argv, "--ephemeral");
     } else if (request->session != NULL) {

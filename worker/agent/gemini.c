@@ -8,6 +8,8 @@
  */
 #include "worker/agent/agent.h"
 
+#include "common/base/check.h"
+
 #include <string.h>
 
 static const char *mode_of(enum agent_access access)
@@ -48,25 +50,14 @@ static void setup(const struct agent_request *request, struct agent_setup *ret_s
     struct agent_words *argv = &ret_setup->argv;
     const char *const fixed[] = {"--skip-trust",    "-p",          "",
                                  "--output-format", "stream-json", "--approval-mode"};
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
-        agent_words_add(argv, "%s", fixed[i]);
-    }
+    agent_words_add_all(argv, fixed, COUNT_OF(fixed));
     agent_words_add(argv, "%s", mode_of(request->access));
-    if (request->keep_session && request->session != NULL) {
-        agent_words_add(argv, "--resume");
-        agent_words_add(argv, "%s", request->session);
-    }
+    agent_words_option(argv, "--resume", request->keep_session ? request->session : NULL);
     if (request->place != NULL) { /* a payload that is no text lies there */
-        agent_words_add(argv, "--include-directories");
-        agent_words_add(argv, "%s", request->scratch);
+        agent_words_option(argv, "--include-directories", request->scratch);
     }
-    if (request->model != NULL) {
-        agent_words_add(argv, "-m");
-        agent_words_add(argv, "%s", request->model);
-    }
-    for (size_t i = 0; i < sizeof(environment) / sizeof(environment[0]); i++) {
-        agent_words_add(&ret_setup->env, "%s", environment[i]);
-    }
+    agent_words_option(argv, "-m", request->model);
+    agent_words_add_all(&ret_setup->env, environment, COUNT_OF(environment));
     if (request->home == NULL &&
         request->declared(request->declared_arg, "GEMINI_API_KEY") != NULL) {
         agent_words_add(&ret_setup->files, ".gemini/settings.json");
