@@ -407,6 +407,24 @@ static void is_running(struct why *why, const struct why_sources *from)
     may_cancel(why, from->turn_id);
 }
 
+/* One of its role's chain that has not had it: to those `keys apply` lets it be passed. NULL: there is none. */
+static const char *another_service(const struct why_sources *from)
+{
+    const struct config_role *role = &from->config->roles[from->life->now.role];
+    for (size_t i = 0; i < role->n_chain; i++) {
+        const struct config_service *service = config_service_find(from->config, role->chain[i].s);
+        bool fits = service != NULL && (service->roles & ROLE_BIT(from->life->now.role)) != 0 &&
+                    strcmp(service->name.s, from->life->service) != 0;
+        for (size_t k = 0; fits && k < from->life->n_attempts; k++) {
+            fits = strcmp(from->life->attempts[k].service.s, service->name.s) != 0;
+        }
+        if (fits) {
+            return service->name.s;
+        }
+    }
+    return NULL;
+}
+
 static void is_parked(struct why *why, const struct why_sources *from)
 {
     const struct turn_record *now = &from->life->now;
@@ -429,12 +447,15 @@ static void is_parked(struct why *why, const struct why_sources *from)
     look_at_service(why, from, from->life->service, NULL);
     why->who = WHO_operator;
     may(why, "the dead letter, with the record as it came", "baton dlq show %.12s", from->turn_id);
+    const char *again = now->replays >= (int)from->config->budget.replays ? " --again" : "";
+    const char *other = another_service(from);
     if (!over) {
         may(why, "its next attempt, in the same role; failures and losses are counted on",
-            "baton dlq replay %.12s%s", from->turn_id,
-            now->replays >= (int)from->config->budget.replays ? " --again" : "");
-        may(why, "the same at another service that serves the role",
-            "baton dlq replay %.12s --to SERVICE", from->turn_id);
+            "baton dlq replay %.12s%s", from->turn_id, again);
+    }
+    if (!over && other != NULL) {
+        may(why, "the same at another service that serves the role and has not had it",
+            "baton dlq replay %.12s --to %s%s", from->turn_id, other, again);
     }
     may_cancel(why, from->turn_id);
 }

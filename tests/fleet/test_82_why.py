@@ -187,3 +187,22 @@ def test_r27_why_promises_no_fresh_budget(host):
     wait_until(lambda: host.show(turn)["attempt"] > before["attempt"] and host.state(turn) == "parked", what="the replay to fail")
     after = host.show(turn)
     assert after["losses"] + after["failures"] > before["losses"] + before["failures"], (before, after)
+
+
+@pytest.mark.drivers("local")
+def test_r31_why_names_a_service_that_can_have_it(fresh):
+    """R-31: the command for another service works as it is printed, also when the budget of replays is spent, and stands there only
+    where a service serves the role and has not had the turn."""
+    host = fresh.configure({"alpha": None, "beta": None, "gamma": fresh.service(roles=["owner"])}, budget={"replays": 1},
+                           roles={"reviewer": {"chain": ["alpha", "beta"]}})
+    host.plan(services={"alpha": [{"class": "bad_request"}] * 3, "beta": [{"class": "bad_request"}]})
+    host.worker("alpha", "w1"), host.worker("beta", "w1")
+    turn = host.published("alpha", "reviewer", "t-1")
+    host.ends(turn, "parked")
+    host.replay(turn).ok()
+    wait_until(lambda: host.show(turn)["attempt"] == 2 and host.state(turn) == "parked", what="the replay to fail")
+    elsewhere, = [one for one in commands(why(host, turn)) if "--to" in one]
+    assert elsewhere == f"baton dlq replay {turn[:12]} --to beta --again", elsewhere
+    host.run(*elsewhere.split()[1:]).ok()
+    wait_until(lambda: host.show(turn)["service"] == "beta" and host.state(turn) == "parked", what="the turn to go on at beta")
+    assert not [one for one in commands(why(host, turn)) if "--to" in one], why(host, turn)
