@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"
+#include "common/base/quantity.h"
 #include "producer/pace.h"
 
 #include <stdio.h>
@@ -35,6 +36,24 @@ static void dead_json(const struct dead *dead, const char *position, struct buf 
     buf_add_char(out, '\n');
 }
 
+/* On a terminal what fits 80 columns: no word that chooses among them (--class, --code) is cut. */
+static void add_cause(struct table *table, baton_code code, bool has_class, enum failure class)
+{
+    const char *word = has_class ? failure_word(class) : NULL;
+    if (command_width() > 0) {
+        table_whole(table, word != NULL ? word : baton_code_word(code));
+        return;
+    }
+    table_text(table, baton_code_word(code));
+    table_text(table, word);
+}
+
+static void add_time(struct table *table, struct wall_ms at)
+{
+    table_whole(table, command_width() > 0 ? quantity_age_text(wall_now().v - at.v).s
+                                           : command_time(at).s);
+}
+
 static void dead_row(struct table *table, const struct dead *dead)
 {
     if (dead->parked) {
@@ -46,9 +65,8 @@ static void dead_row(struct table *table, const struct dead *dead)
     table_text(table, dlq_or_null(dead->role));
     table_text(table, dead->service);
     table_text(table, dlq_or_null(dead->run_id[0] != '\0' ? dead->run_id : dead->task_id));
-    table_text(table, baton_code_word(dead->code));
-    table_text(table, dead->has_class ? failure_word(dead->class) : NULL);
-    table_whole(table, command_time(dead->at).s);
+    add_cause(table, dead->code, dead->has_class, dead->class);
+    add_time(table, dead->at);
 }
 
 static bool on_each(void *arg, const struct dead *dead)
@@ -94,14 +112,19 @@ static baton_code read_page(struct command *cmd, struct list *list, bool *ret_mo
 
 static int run_list(struct command *cmd)
 {
-    static const char *const titles[] = {"ID",          "KIND", "ROLE",  "SERVICE",
-                                         "TASK OR RUN", "CODE", "CLASS", "SINCE UTC"};
+    static const char *const wide[] = {"ID",          "KIND", "ROLE",  "SERVICE",
+                                       "TASK OR RUN", "CODE", "CLASS", "SINCE UTC"};
+    static const char *const narrow[] = {"ID",          "KIND",          "ROLE", "SERVICE",
+                                         "TASK OR RUN", "CLASS OR CODE", "AGE"};
+    const bool terminal = command_width() > 0;
     struct baton_error err = {BATON_OK, ""};
     struct list list = {.cmd = cmd, .out = BUF_INIT};
     int status = 0;
     bool more = false;
     baton_code rc = BATON_OK;
-    if (!cmd->json && (list.table = table_new(titles, COUNT_OF(titles))) == NULL) {
+    if (!cmd->json &&
+        (list.table = table_new(terminal ? narrow : wide,
+                                terminal ? COUNT_OF(narrow) : COUNT_OF(wide))) == NULL) {
         rc = baton_fail(&err, BATON_E_no_memory, "no memory for a table");
     }
     if (rc == BATON_OK) {
@@ -308,10 +331,10 @@ static void stats_tables(struct command *cmd, const struct stats *stats, struct 
         table_int(groups, one->count);
         table_text(groups, one->service);
         table_whole(groups, one->parked ? "parked" : "rejected");
-        table_text(groups, baton_code_word(one->code));
-        table_text(groups, one->has_class ? failure_word(one->class) : NULL);
-        table_whole(groups, command_time(one->oldest).s);
-        table_whole(groups, command_time(one->newest).s);
+        table_whole(groups, baton_code_word(one->code));
+        table_whole(groups, one->has_class ? failure_word(one->class) : NULL);
+        add_time(groups, one->oldest);
+        add_time(groups, one->newest);
     }
     command_table(cmd, groups);
     struct buf out = BUF_INIT;
@@ -336,8 +359,14 @@ static void stats_tables(struct command *cmd, const struct stats *stats, struct 
 
 static baton_code stats_print(struct command *cmd, struct stats *stats, struct baton_error *err)
 {
-    static const char *const group_titles[] = {"COUNT", "SERVICE",    "KIND",      "CODE",
-                                               "CLASS", "OLDEST UTC", "NEWEST UTC"};
+    const bool terminal = command_width() > 0; /* ages there */
+    const char *const group_titles[] = {"COUNT",
+                                        "SERVICE",
+                                        "KIND",
+                                        "CODE",
+                                        "CLASS",
+                                        terminal ? "OLDEST" : "OLDEST UTC",
+                                        terminal ? "NEWEST" : "NEWEST UTC"};
     static const char *const day_titles[] = {"DAY", "PARKED", "REJECTED"};
     if (stats->total > 0) { /* else there are no arrays, and qsort takes none that is not there */
         qsort(stats->alike, stats->n_alike, sizeof(*stats->alike), by_count);

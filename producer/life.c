@@ -205,7 +205,7 @@ static void attempts_text(const struct turn_life *life, size_t width, struct buf
         table_text(table, a->worker.s[0] != '\0' ? a->worker.s : NULL);
         table_text(table, a->profile.s[0] != '\0' ? a->profile.s : NULL);
         table_whole(table, attempt_state_word(a->state));
-        table_text(table, a->has_class ? failure_word(a->class) : NULL);
+        table_whole(table, a->has_class ? failure_word(a->class) : NULL);
         short_time(table, a->started_at, life->now.created_at, width > 0);
         short_time(table, a->ended_at, life->now.created_at, width > 0);
         table_whole(table, a->note != NULL && a->note[0] != '\0' ? a->note : NULL);

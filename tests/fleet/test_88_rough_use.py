@@ -4,6 +4,7 @@ import os
 import pytest
 
 from test_67_runs import runs, start  # noqa: F401 (a fixture)
+from test_87_services import on_terminal
 
 
 @pytest.mark.drivers("local")
@@ -80,3 +81,22 @@ def test_h01_a_refusal_is_told_whole(runs):  # noqa: F811
     summary = "mend it, " * 400 + "the end"
     done = runs.run("runs", "start", "--workflow", "paired-review", "--task", "t-1", "--summary", summary, environment={"CLAUDECODE": "1"})
     assert done.status == 4 and f"--summary '{summary}'" in done.err, done
+
+
+@pytest.mark.drivers("local")
+def test_d05_dead_letters_fit_80_columns(fresh):
+    """D05: on a terminal nothing is wider than it, and the words that choose among dead letters stand there whole, since they are typed then."""
+    host = fresh.configure({"build-host-review": fresh.service()})
+    host.plan(tasks={"a-task-with-a-long-name": [{"class": "access_denied"}], "t-2": [{"class": "bad_request"}]})
+    host.worker("build-host-review", "w1")
+    for task in ("a-task-with-a-long-name", "t-2"):
+        host.ends(host.published("build-host-review", "reviewer", task), "parked")
+    late = host.published("build-host-review", "reviewer", "another-task-with-a-long-name", "--deadline", "2020-01-01T00:00:00Z")
+    host.ends(late, "parked")
+    for words in (("dlq", "list"), ("dlq", "stats")):
+        lines = on_terminal(host, *words)
+        assert not [line for line in lines if len(line) > 80], lines
+        for word in ("access_denied", "bad_request", "deadline_exceeded", "parked"):
+            assert f" {word} " in "\n".join(lines) + " ", (word, lines)
+    whole = host.run("dlq", "list").ok().out
+    assert "executor_failed" in whole and "another-task-with-a-long-name" in whole, whole
