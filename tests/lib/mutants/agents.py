@@ -104,7 +104,7 @@ ROWS = (
      "fleet/test_76_costs.py test_a_turn_that_comes_with_its_budget_spent"),
     ("costs_may_fall", "X16", "common/record/receipt.c",
      "if (pass->cost_micros < cost) {", "if (false) {",
-     "unit/test_receipt x16_costs_never_fall"),
+     "unit/test_receipt_pass x16_costs_never_fall"),
     ("a_gone_session_is_a_failure", "I22", "worker/executor/run_exec.c",
      "run->agent != NULL && agent_run_begin_anew(run->agent) &&", "run->agent != NULL && false &&",
      f"{FLEET} test_i22_a_retry_goes_on_in_the_session"),

@@ -1,5 +1,5 @@
 /* On receipt of requests and outcomes: who may ask for what, and whose word counts for a run. */
-#include "fixture.h"
+#include "receipt_world.h"
 
 #include "common/record/outcome.h"
 #include "common/record/request.h"
@@ -8,55 +8,14 @@
 #define TURN "a97714f129ea975fdcb2f1a8ed9d4087"
 #define STATEMENT "1 2 claude codex-review 1 0 0 auth 2026-11-29T14:20:44.020Z"
 
-struct world {
-    struct box box;
-    struct trust *trust;
-    struct signer *coordinator;
-    struct signer *claude;
-    struct signer *codex;
-    struct signer *lint;
-    struct signer *alice;
-    struct signer *ci;
-    struct signer *stranger;
-    struct receiver here; /* a coordinator: of no service */
-};
-
-static int open_world(void **state)
+static int open_run_world(void **state)
 {
-    struct world *w = calloc(1, sizeof(*w));
-    assert_non_null(w);
-    box_fleet(&w->box);
+    struct world *w = make_world();
     /* a program that may ask for one kind */
     write_file(w->box.trust, "ci.yaml",
                "kind: program\noperate: [claude]\ncreate: {claude: [owner]}\nrequest: [cancel]\n",
                0644);
-    w->trust = load_trust(&w->box);
-    w->coordinator = load_signer(&w->box, "coordinator");
-    w->claude = load_signer(&w->box, "claude");
-    w->codex = load_signer(&w->box, "codex-review");
-    w->lint = load_signer(&w->box, "lint");
-    w->alice = load_signer(&w->box, "alice");
-    w->ci = load_signer(&w->box, "ci");
-    w->stranger = load_signer(&w->box, "stranger");
-    w->here = receiver_of(w->trust, NULL);
-    *state = w;
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    struct world *w = *state;
-    signer_free(w->coordinator);
-    signer_free(w->claude);
-    signer_free(w->codex);
-    signer_free(w->lint);
-    signer_free(w->alice);
-    signer_free(w->ci);
-    signer_free(w->stranger);
-    trust_free(w->trust);
-    box_close(&w->box);
-    free(w);
-    return 0;
+    return load_world(w, state);
 }
 
 /* A value under a key, as a class of record; signer NULL: unsigned. */
@@ -137,7 +96,7 @@ static void a_good_request_is_taken_in(void **state)
     request_encode(&r, &value);
     post_of(&post, r.run_id.s, &value, w->alice, PROOF_request);
     post_header(&post, "traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
-    assert_int_equal(receipt_request(&w->here, &post.record, &receipt), BATON_OK);
+    assert_int_equal(receipt_request(&w->at_coordinator, &post.record, &receipt), BATON_OK);
     assert_string_equal(receipt.request->run_id.s, r.run_id.s);
     assert_string_equal(receipt.request->workflow.s, "paired-review");
     assert_string_equal(trust_principal_name(receipt.signer), "alice");
@@ -155,18 +114,18 @@ static void x26_who_may_ask_for_what(void **state)
     struct world *w = *state;
     for (int kind = 0; kind < REQUEST_COUNT; kind++) {
         struct request r = request_of((enum request_kind)kind);
-        expect_request(&w->here, w->alice, &r, BATON_OK);
-        expect_request(&w->here, NULL, &r, BATON_E_bad_signature);
-        expect_request(&w->here, w->stranger, &r, BATON_E_unknown_key);
+        expect_request(&w->at_coordinator, w->alice, &r, BATON_OK);
+        expect_request(&w->at_coordinator, NULL, &r, BATON_E_bad_signature);
+        expect_request(&w->at_coordinator, w->stranger, &r, BATON_E_unknown_key);
         if (kind != REQUEST_start) { /* that one has a run id of its own */
-            expect_request(&w->here, w->ci, &r,
+            expect_request(&w->at_coordinator, w->ci, &r,
                            kind == REQUEST_cancel ? BATON_OK : BATON_E_not_permitted);
-            expect_request(&w->here, w->claude, &r, BATON_E_not_permitted);
-            expect_request(&w->here, w->coordinator, &r, BATON_E_not_permitted);
+            expect_request(&w->at_coordinator, w->claude, &r, BATON_E_not_permitted);
+            expect_request(&w->at_coordinator, w->coordinator, &r, BATON_E_not_permitted);
         }
     }
     struct request mine = start_of("ci");
-    expect_request(&w->here, w->ci, &mine, BATON_E_not_permitted);
+    expect_request(&w->at_coordinator, w->ci, &mine, BATON_E_not_permitted);
 }
 
 /* P-45: nobody can begin the run of another, or one under an id of his choice. */
@@ -174,18 +133,18 @@ static void p45_a_start_is_its_signers(void **state)
 {
     struct world *w = *state;
     struct request r = start_of("ci");
-    expect_request(&w->here, w->alice, &r, BATON_E_invalid_envelope);
+    expect_request(&w->at_coordinator, w->alice, &r, BATON_E_invalid_envelope);
     r = start_of("alice");
-    expect_request(&w->here, w->coordinator, &r, BATON_E_invalid_envelope);
+    expect_request(&w->at_coordinator, w->coordinator, &r, BATON_E_invalid_envelope);
     r.key[0] = 'x';
-    expect_request(&w->here, w->alice, &r, BATON_E_invalid_envelope);
+    expect_request(&w->at_coordinator, w->alice, &r, BATON_E_invalid_envelope);
     r = start_of("alice");
     r.run_id = plain_id_of("r-9");
-    expect_request(&w->here, w->alice, &r, BATON_E_invalid_envelope);
+    expect_request(&w->at_coordinator, w->alice, &r, BATON_E_invalid_envelope);
     /* others name a run that is there */
     r = request_of(REQUEST_touch);
     r.run_id = plain_id_of("r-9");
-    expect_request(&w->here, w->alice, &r, BATON_OK);
+    expect_request(&w->at_coordinator, w->alice, &r, BATON_OK);
 }
 
 static void requests_keys_partitions_classes(void **state)
@@ -196,27 +155,28 @@ static void requests_keys_partitions_classes(void **state)
     struct post post;
     request_encode(&r, &value);
     post_of(&post, "r-8", &value, w->alice, PROOF_request);
-    expect_post(&w->here, &post, PROOF_request, BATON_E_invalid_envelope);
+    expect_post(&w->at_coordinator, &post, PROOF_request, BATON_E_invalid_envelope);
     post_done(&post);
     post_of(&post, r.run_id.s, &value, w->alice, PROOF_request);
     const int32_t due = post.record.partition;
     for (int32_t p = 0; p < PARTITIONS; p++) {
         post.record.partition = p;
-        expect_post(&w->here, &post, PROOF_request, p == due ? BATON_OK : BATON_E_wrong_partition);
+        expect_post(&w->at_coordinator, &post, PROOF_request,
+                    p == due ? BATON_OK : BATON_E_wrong_partition);
     }
     post.record.partition = due;
     post_pass(&post, w->claude, STATEMENT);
-    expect_post(&w->here, &post, PROOF_request, BATON_E_schema_unsupported);
+    expect_post(&w->at_coordinator, &post, PROOF_request, BATON_E_schema_unsupported);
     post.record.n_headers = 0;
     post_sign(&post, w->alice, FLEET, PROOF_control);
-    expect_post(&w->here, &post, PROOF_request, BATON_E_bad_signature);
+    expect_post(&w->at_coordinator, &post, PROOF_request, BATON_E_bad_signature);
     post.record.n_headers = 0;
     post_sign(&post, w->alice, "staging", PROOF_request);
-    expect_post(&w->here, &post, PROOF_request, BATON_E_bad_signature);
+    expect_post(&w->at_coordinator, &post, PROOF_request, BATON_E_bad_signature);
     post.record.n_headers = 0;
     post_sign(&post, w->alice, FLEET, PROOF_request);
     post.value[post.record.value_len - 2] ^= 1;
-    expect_post(&w->here, &post, PROOF_request, BATON_E_bad_signature);
+    expect_post(&w->at_coordinator, &post, PROOF_request, BATON_E_bad_signature);
     post_done(&post);
     buf_done(&value);
 }
@@ -231,13 +191,13 @@ static void x26_a_request_sent_again_later(void **state)
     request_encode(&r, &value);
     post_of(&post, r.run_id.s, &value, w->alice, PROOF_request);
     post.record.at.v = EXAMPLE_MS + 7 * DAY_MS;
-    expect_post(&w->here, &post, PROOF_request, BATON_OK);
+    expect_post(&w->at_coordinator, &post, PROOF_request, BATON_OK);
     post.record.at.v++;
-    expect_post(&w->here, &post, PROOF_request, BATON_E_handoff_expired);
+    expect_post(&w->at_coordinator, &post, PROOF_request, BATON_E_handoff_expired);
     post.record.at.v = EXAMPLE_MS - DAY_MS;
-    expect_post(&w->here, &post, PROOF_request, BATON_OK);
+    expect_post(&w->at_coordinator, &post, PROOF_request, BATON_OK);
     post.record.at.v--;
-    expect_post(&w->here, &post, PROOF_request, BATON_E_handoff_expired);
+    expect_post(&w->at_coordinator, &post, PROOF_request, BATON_E_handoff_expired);
     post_done(&post);
     buf_done(&value);
 }
@@ -309,18 +269,18 @@ static void x24_a_turn_by_the_word_of_its_service(void **state)
             continue;
         }
         struct outcome o = outcome_about_turn((enum outcome_event)event, "claude", ROLE_reviewer);
-        expect_outcome(&w->here, w->claude, &o, "r-9", BATON_OK);
-        expect_outcome(&w->here, w->lint, &o, "r-9", BATON_E_not_permitted);
-        expect_outcome(&w->here, w->alice, &o, "r-9", BATON_E_not_permitted);
-        expect_outcome(&w->here, w->coordinator, &o, "r-9", BATON_E_not_permitted);
-        expect_outcome(&w->here, w->stranger, &o, "r-9", BATON_E_unknown_key);
-        expect_outcome(&w->here, NULL, &o, "r-9", BATON_E_bad_signature);
+        expect_outcome(&w->at_coordinator, w->claude, &o, "r-9", BATON_OK);
+        expect_outcome(&w->at_coordinator, w->lint, &o, "r-9", BATON_E_not_permitted);
+        expect_outcome(&w->at_coordinator, w->alice, &o, "r-9", BATON_E_not_permitted);
+        expect_outcome(&w->at_coordinator, w->coordinator, &o, "r-9", BATON_E_not_permitted);
+        expect_outcome(&w->at_coordinator, w->stranger, &o, "r-9", BATON_E_unknown_key);
+        expect_outcome(&w->at_coordinator, NULL, &o, "r-9", BATON_E_bad_signature);
         /* a person who calls himself a service */
         o.service = service_id_of("alice");
-        expect_outcome(&w->here, w->alice, &o, "r-9", BATON_E_not_permitted);
+        expect_outcome(&w->at_coordinator, w->alice, &o, "r-9", BATON_E_not_permitted);
     }
     struct outcome o = outcome_about_turn(OUTCOME_completed, OUTCOME_COORDINATOR, ROLE_reviewer);
-    expect_outcome(&w->here, w->coordinator, &o, "r-9", BATON_E_invalid_envelope);
+    expect_outcome(&w->at_coordinator, w->coordinator, &o, "r-9", BATON_E_invalid_envelope);
 }
 
 /* X24: who may not serve a role has no result of it, and may say that the turn is parked. */
@@ -351,12 +311,12 @@ static void x24_work_is_told_by_who_serves_the_role(void **state)
         struct outcome o = outcome_about_turn(rows[i].event, "claude", ROLE_arbiter);
         o.has_state = rows[i].has_state;
         o.state = rows[i].state;
-        expect_outcome(&w->here, w->claude, &o, "r-9", rows[i].code);
+        expect_outcome(&w->at_coordinator, w->claude, &o, "r-9", rows[i].code);
         o.result = result;
         o.result_len = strlen(result);
-        expect_outcome(&w->here, w->claude, &o, "r-9", BATON_E_not_permitted);
+        expect_outcome(&w->at_coordinator, w->claude, &o, "r-9", BATON_E_not_permitted);
         o.role = ROLE_reviewer;
-        expect_outcome(&w->here, w->claude, &o, "r-9", BATON_OK);
+        expect_outcome(&w->at_coordinator, w->claude, &o, "r-9", BATON_OK);
     }
 }
 
@@ -367,38 +327,38 @@ static void p70_a_run_by_the_word_of_who_coordinates(void **state)
     static const enum outcome_event events[] = {OUTCOME_run_ended, OUTCOME_answer};
     for (size_t i = 0; i < COUNT_OF(events); i++) {
         struct outcome o = outcome_about(events[i], "r-9", "");
-        expect_outcome(&w->here, w->coordinator, &o, "r-9", BATON_OK);
-        expect_outcome(&w->here, w->claude, &o, "r-9", BATON_E_not_permitted);
-        expect_outcome(&w->here, w->alice, &o, "r-9", BATON_E_not_permitted);
-        expect_outcome(&w->here, w->ci, &o, "r-9", BATON_E_not_permitted);
+        expect_outcome(&w->at_coordinator, w->coordinator, &o, "r-9", BATON_OK);
+        expect_outcome(&w->at_coordinator, w->claude, &o, "r-9", BATON_E_not_permitted);
+        expect_outcome(&w->at_coordinator, w->alice, &o, "r-9", BATON_E_not_permitted);
+        expect_outcome(&w->at_coordinator, w->ci, &o, "r-9", BATON_E_not_permitted);
         o.service = service_id_of("claude");
-        expect_outcome(&w->here, w->claude, &o, "r-9", BATON_E_not_permitted);
-        expect_outcome(&w->here, w->coordinator, &o, "r-9", BATON_E_not_permitted);
+        expect_outcome(&w->at_coordinator, w->claude, &o, "r-9", BATON_E_not_permitted);
+        expect_outcome(&w->at_coordinator, w->coordinator, &o, "r-9", BATON_E_not_permitted);
     }
     struct outcome nameless = outcome_about(OUTCOME_run_ended, "", TURN);
-    expect_outcome(&w->here, w->coordinator, &nameless, TURN, BATON_E_invalid_envelope);
+    expect_outcome(&w->at_coordinator, w->coordinator, &nameless, TURN, BATON_E_invalid_envelope);
 }
 
 static void outcomes_keys_and_partitions(void **state)
 {
     struct world *w = *state;
     struct outcome o = outcome_about_turn(OUTCOME_completed, "claude", ROLE_reviewer);
-    expect_outcome(&w->here, w->claude, &o, TURN, BATON_E_invalid_envelope);
-    expect_outcome(&w->here, w->claude, &o, "r-8", BATON_E_invalid_envelope);
+    expect_outcome(&w->at_coordinator, w->claude, &o, TURN, BATON_E_invalid_envelope);
+    expect_outcome(&w->at_coordinator, w->claude, &o, "r-8", BATON_E_invalid_envelope);
     o.run_id = plain_id_of("");
     o.epoch = 0;
-    expect_outcome(&w->here, w->claude, &o, TURN, BATON_OK);
-    expect_outcome(&w->here, w->claude, &o, "r-9", BATON_E_invalid_envelope);
+    expect_outcome(&w->at_coordinator, w->claude, &o, TURN, BATON_OK);
+    expect_outcome(&w->at_coordinator, w->claude, &o, "r-9", BATON_E_invalid_envelope);
     /* answers about a turn that nobody knows, and about none */
     struct outcome answer = outcome_about(OUTCOME_answer, "", TURN);
     answer.service = service_id_of("claude");
-    expect_outcome(&w->here, w->claude, &answer, TURN, BATON_OK);
-    expect_outcome(&w->here, w->claude, &answer, "c-1", BATON_E_invalid_envelope);
+    expect_outcome(&w->at_coordinator, w->claude, &answer, TURN, BATON_OK);
+    expect_outcome(&w->at_coordinator, w->claude, &answer, "c-1", BATON_E_invalid_envelope);
     answer = outcome_about(OUTCOME_answer, "", "");
     answer.service = service_id_of("claude");
-    expect_outcome(&w->here, w->claude, &answer, "c-1", BATON_OK);
-    expect_outcome(&w->here, w->claude, &answer, TURN, BATON_E_invalid_envelope);
-    expect_outcome(&w->here, w->lint, &answer, "c-1", BATON_E_not_permitted);
+    expect_outcome(&w->at_coordinator, w->claude, &answer, "c-1", BATON_OK);
+    expect_outcome(&w->at_coordinator, w->claude, &answer, TURN, BATON_E_invalid_envelope);
+    expect_outcome(&w->at_coordinator, w->lint, &answer, "c-1", BATON_E_not_permitted);
 
     struct buf value = BUF_INIT;
     struct post post;
@@ -406,12 +366,13 @@ static void outcomes_keys_and_partitions(void **state)
     post_of(&post, TURN, &value, w->claude, PROOF_outcome);
     for (int32_t p = 0; p < PARTITIONS; p++) {
         post.record.partition = p;
-        expect_post(&w->here, &post, PROOF_outcome, p == 1 ? BATON_OK : BATON_E_wrong_partition);
+        expect_post(&w->at_coordinator, &post, PROOF_outcome,
+                    p == 1 ? BATON_OK : BATON_E_wrong_partition);
     }
     post.record.partition = 1;
     post.record.n_headers = 0;
     post_sign(&post, w->claude, FLEET, PROOF_turn);
-    expect_post(&w->here, &post, PROOF_outcome, BATON_E_bad_signature);
+    expect_post(&w->at_coordinator, &post, PROOF_outcome, BATON_E_bad_signature);
     post_done(&post);
     buf_done(&value);
 }
@@ -427,7 +388,7 @@ static void passes_of_an_outcome_are_kept(void **state)
     outcome_encode(&o, &value);
     post_of(&post, "r-9", &value, w->claude, PROOF_outcome);
     post_pass(&post, w->stranger, STATEMENT);
-    assert_int_equal(receipt_outcome(&w->here, &post.record, &receipt), BATON_OK);
+    assert_int_equal(receipt_outcome(&w->at_coordinator, &post.record, &receipt), BATON_OK);
     assert_int_equal(receipt.n_passes, 1);
     assert_string_equal(receipt.passes[0].to.s, "codex-review");
     assert_int_equal(receipt.passes[0].attempt, 2);
@@ -437,7 +398,7 @@ static void passes_of_an_outcome_are_kept(void **state)
     post_done(&post);
     post_of(&post, "r-9", &value, w->claude, PROOF_outcome);
     post_pass(&post, w->claude, "1 2 claude nowhere 1 0 0");
-    expect_post(&w->here, &post, PROOF_outcome, BATON_E_invalid_envelope);
+    expect_post(&w->at_coordinator, &post, PROOF_outcome, BATON_E_invalid_envelope);
     post_done(&post);
     buf_done(&value);
 }
@@ -484,38 +445,45 @@ static void x25_who_is_at_the_end_of_the_chain(void **state)
     const char *const hops[] = {STATEMENT,
                                 "1 4 codex-review lint 2 0 1 quota 2026-11-29T14:21:44.020Z"};
     const char *const no_edge[] = {"1 2 claude lint 1 0 0 auth 2026-11-29T14:20:44.020Z"};
-    assert_int_equal(chain_of(&w->here, w->claude, "claude", ROLE_reviewer, NULL, NULL, 0, &last),
-                     BATON_OK);
+    assert_int_equal(
+        chain_of(&w->at_coordinator, w->claude, "claude", ROLE_reviewer, NULL, NULL, 0, &last),
+        BATON_OK);
     assert_int_equal(last.attempt, 1);
     assert_int_equal(last.failures, 0);
     assert_int_equal(
-        chain_of(&w->here, w->codex, "codex-review", ROLE_reviewer, one, hops, 1, &last), BATON_OK);
+        chain_of(&w->at_coordinator, w->codex, "codex-review", ROLE_reviewer, one, hops, 1, &last),
+        BATON_OK);
     assert_int_equal(last.attempt, 2);
     assert_int_equal(last.failures, 1);
     assert_null(last.text);
-    assert_int_equal(chain_of(&w->here, w->lint, "lint", ROLE_reviewer, one, hops, 2, &last),
-                     BATON_OK);
+    assert_int_equal(
+        chain_of(&w->at_coordinator, w->lint, "lint", ROLE_reviewer, one, hops, 2, &last),
+        BATON_OK);
     assert_int_equal(last.attempt, 4);
     assert_int_equal(last.replays, 1);
     /* without them; with one of two; by who had it before */
     assert_int_equal(
-        chain_of(&w->here, w->codex, "codex-review", ROLE_reviewer, NULL, NULL, 0, &last),
+        chain_of(&w->at_coordinator, w->codex, "codex-review", ROLE_reviewer, NULL, NULL, 0, &last),
         BATON_E_not_permitted);
-    assert_int_equal(chain_of(&w->here, w->lint, "lint", ROLE_reviewer, one, hops, 1, &last),
-                     BATON_E_not_permitted);
     assert_int_equal(
-        chain_of(&w->here, w->lint, "lint", ROLE_reviewer, one + 1, hops + 1, 1, &last),
+        chain_of(&w->at_coordinator, w->lint, "lint", ROLE_reviewer, one, hops, 1, &last),
         BATON_E_not_permitted);
-    assert_int_equal(chain_of(&w->here, w->claude, "claude", ROLE_reviewer, one, hops, 1, &last),
-                     BATON_E_not_permitted);
+    assert_int_equal(
+        chain_of(&w->at_coordinator, w->lint, "lint", ROLE_reviewer, one + 1, hops + 1, 1, &last),
+        BATON_E_not_permitted);
+    assert_int_equal(
+        chain_of(&w->at_coordinator, w->claude, "claude", ROLE_reviewer, one, hops, 1, &last),
+        BATON_E_not_permitted);
     /* a hop in another's name; over an edge without right; of a role that the edge lacks */
+    assert_int_equal(chain_of(&w->at_coordinator, w->codex, "codex-review", ROLE_reviewer, forged,
+                              hops, 1, &last),
+                     BATON_E_not_permitted);
     assert_int_equal(
-        chain_of(&w->here, w->codex, "codex-review", ROLE_reviewer, forged, hops, 1, &last),
+        chain_of(&w->at_coordinator, w->lint, "lint", ROLE_reviewer, one, no_edge, 1, &last),
         BATON_E_not_permitted);
-    assert_int_equal(chain_of(&w->here, w->lint, "lint", ROLE_reviewer, one, no_edge, 1, &last),
-                     BATON_E_not_permitted);
-    assert_int_equal(chain_of(&w->here, w->codex, "codex-review", ROLE_owner, one, hops, 1, &last),
-                     BATON_E_not_permitted);
+    assert_int_equal(
+        chain_of(&w->at_coordinator, w->codex, "codex-review", ROLE_owner, one, hops, 1, &last),
+        BATON_E_not_permitted);
     /* signed over another turn */
     struct outcome o = outcome_about_turn(OUTCOME_parked, "codex-review", ROLE_reviewer);
     struct buf value = BUF_INIT;
@@ -526,14 +494,14 @@ static void x25_who_is_at_the_end_of_the_chain(void **state)
     outcome_encode(&o, &value);
     post_of(&post, "r-9", &value, w->codex, PROOF_outcome);
     post_pass(&post, w->claude, STATEMENT);
-    assert_int_equal(receipt_outcome(&w->here, &post.record, &receipt), BATON_OK);
-    assert_int_equal(receipt_outcome_chain(&w->here, &receipt, &known, &last, NULL),
+    assert_int_equal(receipt_outcome(&w->at_coordinator, &post.record, &receipt), BATON_OK);
+    assert_int_equal(receipt_outcome_chain(&w->at_coordinator, &receipt, &known, &last, NULL),
                      BATON_E_bad_signature);
     receipt_done(&receipt);
     post_done(&post);
     buf_done(&value);
     /* without proofs the chain is the hops' word */
-    struct receiver off = w->here;
+    struct receiver off = w->at_coordinator;
     off.proof_required = false;
     assert_int_equal(
         chain_of(&off, w->codex, "codex-review", ROLE_reviewer, forged, hops, 1, &last), BATON_OK);
@@ -558,7 +526,7 @@ static void off_checks_all_but_who(void **state)
     expect_outcome(&off, NULL, &o, "r-8", BATON_E_invalid_envelope);
 }
 
-#define WORLD_TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+#define WORLD_TEST(name) cmocka_unit_test_setup_teardown(name, open_run_world, close_world)
 
 int main(void)
 {
