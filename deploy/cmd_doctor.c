@@ -1,8 +1,8 @@
 /*
  * `baton doctor`: looks at everything that a host and its fleet need, and says which command mends what.
  * Listed by deploy/baton.c. The checks are a table; each adds findings.
- * Out: deploy/doctor_keys.c, deploy/doctor_host.c, deploy/doctor_agents.c, deploy/doctor_log.c,
- * deploy/doctor_rights.c, deploy/doctor_services.c
+ * Out: deploy/doctor_keys.c, deploy/doctor_host.c, deploy/doctor_executors.c, deploy/doctor_agents.c,
+ * deploy/doctor_log.c, deploy/doctor_rights.c, deploy/doctor_services.c
  */
 #include "deploy/verbs.h"
 
@@ -277,7 +277,8 @@ const struct baton_command cmd_doctor = {
         "what "
         "hangs, what is parked), stores and clock. Each finding is ok, warn or error, and says "
         "what is so, why it matters, and what mends it: behind the arrow, once for several. With "
-        "--json `command` is that command, to be run as it stands, where one suffices. Changes "
+        "--json `command` is that command, to be run as it stands, where one suffices. Each "
+        "`executor.prefix` is tried: what it starts looks whether it can open a key. Changes "
         "nothing, but that with --probe a credential profile that was refused and works now is "
         "taken again.",
     .examples = "baton doctor\nbaton doctor --json | grep '\"level\":\"error\"'\n",

@@ -66,13 +66,14 @@ void doctor_check_keys(struct doctor *d);
 void doctor_check_proof(struct doctor *d);
 /* doctor_host.c: this host. */
 void doctor_check_versions(struct doctor *d);
-void doctor_check_executors(struct doctor *d);
 void doctor_check_guard(struct doctor *d);
 void doctor_check_folders(struct doctor *d);
 void doctor_check_disk(struct doctor *d);
 void doctor_check_stores(struct doctor *d);
 /* Last: it goes by what the other checks have read of the log. */
 void doctor_check_clock(struct doctor *d);
+/* doctor_executors.c: what executors can get at. */
+void doctor_check_executors(struct doctor *d);
 /* doctor_log.c: the log itself; opens d->log. */
 void doctor_check_log(struct doctor *d);
 void doctor_check_topics(struct doctor *d);

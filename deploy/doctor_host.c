@@ -1,5 +1,5 @@
 /*
- * What `baton doctor` says of this host: versions, executors, guard, folders, disk, stores, clock.
+ * What `baton doctor` says of this host: versions, guard, folders, disk, stores, clock.
  * In: deploy/cmd_doctor.c. Out: common/store/store.h, common/process/child.h, deploy/stores.h
  */
 #include "deploy/doctor.h"
@@ -37,30 +37,6 @@ void doctor_check_versions(struct doctor *d)
     } else {
         doctor_found(d, LEVEL_ok, BATON_OK, MEND_NONE, NULL, "baton %s with %s", BATON_VERSION,
                      text);
-    }
-}
-
-/* Executors under our own user can read our keys (RECORD.md section 5). */
-void doctor_check_executors(struct doctor *d)
-{
-    size_t same = 0;
-    const char *first = "";
-    for (size_t i = 0; i < d->config->n_services; i++) {
-        const struct config_service *service = &d->config->services[i];
-        if (service->executor.kind != EXECUTOR_KIND_callback && service->executor.n_prefix == 0) {
-            first = same == 0 ? service->name.s : first;
-            same++;
-        }
-    }
-    if (same > 0 && access(d->config->keys, R_OK | X_OK) == 0) {
-        doctor_found(
-            d, LEVEL_warn, BATON_OK,
-            MEND_HINT("run executors under another user: executor.prefix, worker/EXECUTOR.md"),
-            NULL, "executors of %zu services (%s%s) run under the worker's user and can read %s",
-            same, first, same > 1 ? ", …" : "", d->config->keys);
-    } else {
-        doctor_found(d, LEVEL_ok, BATON_OK, MEND_NONE, NULL,
-                     "no executor can read the keys as this user");
     }
 }
 

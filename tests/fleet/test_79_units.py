@@ -198,4 +198,45 @@ def test_x35_the_shipped_units_two_users(unit_host):
         assert not os.path.exists(f"/proc/{one['left']}"), f"what the executor of {name} left still runs"
     assert os.listdir(os.path.join(host.state, "data-scratch", "apart.w1")) == [], "nothing of an attempt is left"
     host.write({"apart": services["apart"]})
+    host.held = units.of_doctor()
+    assert sorted(host.held) == sorted(units.one(host.worker_unit, "Service", "AmbientCapabilities").split())
     assert [one["level"] for one in host.run("doctor", "--json").objects if one["check"] == "executors"] == ["ok"]
+
+
+def left_by_doctor():
+    """Processes of whom executors become that doctor has left, since it may not end them."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")[:2]
+            if words == [b"sleep", b"8"] and os.stat(f"/proc/{pid}").st_uid == units.ids("baton-agent")[0]:
+                found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
+def test_x35_doctor_tries_the_prefix(unit_host):
+    """X35: a prefix that leaves the executor the worker's user does not count; one that cannot be used from here, or whose processes
+    cannot be ended, is told, with what it says itself; two services with one prefix are one finding."""
+    host = unit_host
+    service = {"roles": ["reviewer"], "executor": {"kind": "exec", "command": ["/bin/true"]}}
+
+    def found(prefix, *held):
+        host.held = list(held)
+        host.write({name: {**service, "executor": {**service["executor"], "prefix": prefix}} for name in ("first", "second")})
+        return [(one["level"], one["text"], one["mend"]) for one in host.run("doctor", "--json").objects if one["check"] == "executors"]
+
+    every = units.of_doctor()
+    (level, text, mend), = found(["env", "SOME=thing"])
+    assert level == "warn" and f"first can read {host.dir}/keys" in text and "another user" in mend, text
+    (level, text, mend), = found(units.prefix())
+    assert level == "warn" and "does not work from here: setpriv: " in text and "deploy/systemd" in mend, text
+    (level, text, mend), = found(units.prefix(), *[one for one in every if one != "CAP_KILL"])
+    assert level == "warn" and "may not be ended" in text and "CAP_KILL" in mend, text
+    assert left_by_doctor()
+    wait_until(lambda: not left_by_doctor(), 20, "what could not be ended to end by itself")
+    (level, text, _), = found(["no-such-program"])
+    assert level == "warn" and "no-such-program is not there" in text, text
+    assert [level for level, _, _ in found(units.prefix(), *every)] == ["ok"]

@@ -64,6 +64,13 @@ def as_user(user, group, others, capabilities, umask="022"):
     return words + ["sh", "-c", f'umask {umask}; exec "$@"', "sh"]
 
 
+def of_doctor():
+    """The capabilities that the page gives `baton doctor`."""
+    inherited, ambient = re.search(r"--inh-caps=(\S+) --ambient-caps=(\S+) baton doctor$", text_of("README.md"), re.M).groups()
+    assert inherited == ambient
+    return ["CAP_" + one.lstrip("+").upper() for one in ambient.split(",")]
+
+
 def prefix():
     """`executor.prefix` as the page of the units prints it, with the users' numbers."""
     words = re.search(r"^    prefix: \[(.*?)\]", text_of("README.md"), re.M | re.S).group(1)
@@ -83,6 +90,7 @@ class UnitHost(Host):
         self.environment = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8", "HOME": self.state, "TMPDIR": "/tmp"}
         self.environment.update({name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")})
         self.workers, self.settings, self.tampered = [], {}, False
+        self.held = []  # capabilities of the verbs that a person runs
         for path in ("/logs", "/fake", "/etc", "/var/lib", "/usr/local/bin", "/usr/local/libexec/baton"):
             os.makedirs(self.at(path), mode=0o755)
         self.binary = shutil.copy(binary(), self.at("/usr/local/bin/baton"))
@@ -115,10 +123,10 @@ class UnitHost(Host):
         self.identity = re.search(r"^identity:\s*\"?([\w.-]+)", self.first_configuration, re.M).group(1)
 
     def program(self, verb):
-        """Workers as their unit has them, verbs as a person runs them, as `baton`, without a capability."""
+        """Workers as their unit has them, verbs as a person runs them, as `baton`."""
         service = self.worker_unit["Service"]
         if verb != "worker":
-            return as_user("baton", "baton", ["baton-agent"], []) + [self.binary]
+            return as_user("baton", "baton", ["baton-agent"], self.held) + [self.binary]
         assert one(self.worker_unit, "Service", "CapabilityBoundingSet") == one(self.worker_unit, "Service", "AmbientCapabilities")
         words = as_user(*(one(self.worker_unit, "Service", key) for key in ("User", "Group")), service["SupplementaryGroups"],
                         one(self.worker_unit, "Service", "AmbientCapabilities").split(), one(self.worker_unit, "Service", "UMask"))
