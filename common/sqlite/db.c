@@ -31,14 +31,17 @@ baton_code db_code(int sqlite_result)
     return BATON_E_store_failed;
 }
 
-/* Sets err from the connection's last error, `<path>: <what>: <SQLite's text>`; returns its code. */
+/* Sets err from the connection's last error, `<path>: <what>: <SQLite's text>`, and what to do with a file that is
+ * damaged; returns its code. */
 static baton_code fail(const struct db *db, int sqlite_result, const char *what,
                        struct baton_error *err)
 {
     const char *text =
         db->handle != NULL ? sqlite3_errmsg(db->handle) : sqlite3_errstr(sqlite_result);
-    return baton_fail(err, db_code(sqlite_result), "%s: %s: %s (%d)", db->path, what, text,
-                      sqlite_result);
+    const int kind = sqlite_result & 0xff;
+    const bool damaged = kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB;
+    return baton_fail(err, db_code(sqlite_result), "%s: %s: %s (%d)%s%s", db->path, what, text,
+                      sqlite_result, damaged ? "; " : "", damaged ? db->damaged : "");
 }
 
 static baton_code configure(struct db *db, enum db_mode mode, struct baton_error *err)
@@ -64,12 +67,14 @@ static baton_code configure(struct db *db, enum db_mode mode, struct baton_error
 }
 
 baton_code db_open(struct db *db, const char *path, enum db_mode mode, const char *const *sql,
-                   const char *const *names, size_t n_stmts, struct baton_error *err)
+                   const char *const *names, size_t n_stmts, const char *damaged,
+                   struct baton_error *err)
 {
     int flags = SQLITE_OPEN_NOMUTEX;
     baton_code rc;
 
-    *db = (struct db){.path = path, .sql = sql, .names = names, .n_stmts = n_stmts};
+    *db = (struct db){
+        .path = path, .sql = sql, .names = names, .n_stmts = n_stmts, .damaged = damaged};
     if (mode == DB_create) {
         /* Made before SQLite sees it, so that it never exists with wider permissions. */
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -30,6 +30,7 @@ struct db {
     sqlite3_stmt **stmts;
     struct db_param **params; /* of each statement, in the order in which it was bound last */
     size_t n_stmts;
+    const char *damaged;
     const char *txn; /* __func__ of the open transaction, or NULL */
 };
 
@@ -37,10 +38,12 @@ enum db_mode { DB_create, DB_existing, DB_readonly };
 
 /*
  * Opens: 0600, synchronous FULL, foreign keys, defensive, no trusted schema, no extension, no
- * ATTACH. Nothing else about the file is checked here. The strings are borrowed for the life of db.
+ * ATTACH. Nothing else about the file is checked here. damaged: what to do where SQLite says that the file is
+ * (any error of this db then ends with it). The strings are borrowed for the life of db.
  */
 baton_code db_open(struct db *db, const char *path, enum db_mode mode, const char *const *sql,
-                   const char *const *names, size_t n_stmts, struct baton_error *err);
+                   const char *const *names, size_t n_stmts, const char *damaged,
+                   struct baton_error *err);
 /* Turns the write-ahead log on. This writes into the file, so its owner looks first whether the
  * file is his. */
 baton_code db_use_wal(struct db *db, struct baton_error *err);

@@ -25,8 +25,8 @@ static baton_code open_readonly(const char *dir, char *path, size_t path_size, s
     if (access(path, R_OK) != 0) {
         return baton_fail(err, BATON_E_store_failed, "%s: %s", path, strerror(errno));
     }
-    if ((rc = db_open(db, path, DB_readonly, store_sql, store_sql_names, STORE_SQL_COUNT, err)) !=
-        BATON_OK) {
+    if ((rc = db_open(db, path, DB_readonly, store_sql, store_sql_names, STORE_SQL_COUNT,
+                      STORE_DAMAGED, err)) != BATON_OK) {
         return rc;
     }
     if ((rc = store_version_check(db, &version, err)) != BATON_OK ||

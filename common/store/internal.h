@@ -8,6 +8,9 @@
 
 #define STORE_APPLICATION_ID 0x42746e53 /* "BtnS" */
 #define STORE_VERSION 1
+#define STORE_DAMAGED                                                                              \
+    "the store is damaged: stop its worker and move the store's folder away, and it is made from " \
+    "the log again"
 
 struct store {
     struct db db;

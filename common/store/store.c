@@ -147,7 +147,7 @@ baton_code store_open(const char *dir, const struct store_owner *owner, struct s
     if ((rc = make_folder(dir, err)) != BATON_OK ||
         (rc = take_lock(dir, &store->lock_fd, err)) != BATON_OK ||
         (rc = db_open(&store->db, store->path, DB_create, store_sql, store_sql_names,
-                      STORE_SQL_COUNT, err)) != BATON_OK ||
+                      STORE_SQL_COUNT, STORE_DAMAGED, err)) != BATON_OK ||
         (rc = store_migrate(&store->db, err)) != BATON_OK ||
         (rc = store_schema_check(&store->db, err)) != BATON_OK) {
         goto out;

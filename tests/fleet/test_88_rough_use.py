@@ -100,3 +100,31 @@ def test_d05_dead_letters_fit_80_columns(fresh):
             assert f" {word} " in "\n".join(lines) + " ", (word, lines)
     whole = host.run("dlq", "list").ok().out
     assert "executor_failed" in whole and "another-task-with-a-long-name" in whole, whole
+
+
+@pytest.mark.drivers("local")
+def test_f05_a_damaged_file_says_what_to_do(host):
+    """F05: of a store that is no database any more, and of a log, the message says what mends it, and that does."""
+    turn = host.published("alpha", "reviewer", "t-1")
+    host.drain()
+    store, = host.stores()
+    with open(store, "wb") as file:
+        file.write(b"not a database at all\n" * 300)
+    done = host.run("worker", "--service", "alpha", "--id", os.path.basename(os.path.dirname(store)), "--drain")
+    assert done.status == 8 and "made from the log again" in done.err, done
+    assert "made from the log again" in host.run("store", "check").out
+    os.rename(os.path.dirname(store), os.path.dirname(store) + ".away")
+    host.drain()
+    assert host.state(turn) == "completed" and len(host.calls(turn=turn)) == 1
+    log = os.path.join(host.dir, "data", "log.db")
+    for ending in ("-wal", "-shm"):
+        if os.path.exists(log + ending):
+            os.remove(log + ending)
+    with open(log, "r+b") as file:
+        file.write(b"not a database at all\n" * 300)
+    done = host.run("turns", "list")
+    assert done.status == 8 and "put a copy of it back" in done.err, done
+    os.rename(log, log + ".away")
+    host.run("topics", "apply").ok()
+    host.tampered = True
+    assert host.run("turns", "list", "--json").ok().objects == []

@@ -4,6 +4,7 @@
  * A log keeps a few connections for calls of any thread; members, publishers and readers hold one
  * each for as long as they live.
  */
+#include "common/log/local/file.h"
 #include "common/log/local/internal.h"
 #include "common/log/local/queries.h"
 
@@ -51,7 +52,7 @@ static baton_code conn_open(struct local_log *log, struct local_conn **ret_conn,
         return rc;
     }
     baton_code rc = db_open(&conn->db, log->path, DB_existing, local_sql, local_sql_names,
-                            LOCAL_SQL_COUNT, err);
+                            LOCAL_SQL_COUNT, LOCAL_DAMAGED, err);
     if (rc == BATON_OK) {
         rc = db_script(&conn->db, local_sql_names[SETTINGS], local_sql[SETTINGS], err);
     }

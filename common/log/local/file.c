@@ -210,7 +210,7 @@ baton_code file_check_schema(struct db *db, struct baton_error *err)
 {
     struct db expected;
     baton_code rc = db_open(&expected, ":memory:", DB_existing, local_sql, local_sql_names,
-                            LOCAL_SQL_COUNT, err);
+                            LOCAL_SQL_COUNT, LOCAL_DAMAGED, err);
     if (rc != BATON_OK) {
         return rc;
     }

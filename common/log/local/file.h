@@ -9,6 +9,9 @@
 #include "common/sqlite/db.h"
 
 #define FILE_APPLICATION_ID 0x42744c31 /* "BtL1" */
+#define LOCAL_DAMAGED                                                                              \
+    "the log is damaged: stop what uses it and put a copy of it back; without one move it away, "  \
+    "and `baton topics apply` makes an empty one"
 
 /* Folder of path: there, ours, closed to others, of this host. Codes: service_unavailable (nothing
  * there), bad_config. */

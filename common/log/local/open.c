@@ -234,7 +234,8 @@ static baton_code make_file(const char *path, struct baton_error *err)
     if (stat(path, &st) == 0) {
         return BATON_OK;
     }
-    baton_code rc = db_open(&db, path, DB_create, local_sql, local_sql_names, LOCAL_SQL_COUNT, err);
+    baton_code rc = db_open(&db, path, DB_create, local_sql, local_sql_names, LOCAL_SQL_COUNT,
+                            LOCAL_DAMAGED, err);
     if (rc == BATON_OK) {
         db_close(&db);
     }

@@ -126,7 +126,8 @@ static void test_a_file_that_is_no_database_is_refused(void **state)
         assert_int_equal(write(fd, "not a database at all\n", 22), 22);
     }
     close(fd);
-    REFUSED(BATON_E_store_failed, "store.db", store_open(shelf->dir, &owner, &shelf->store, err));
+    REFUSED(BATON_E_store_failed, "made from the log again",
+            store_open(shelf->dir, &owner, &shelf->store, err));
 }
 
 /* X20: what somebody planted would run with our rights. */
@@ -210,7 +211,7 @@ static void test_h49_h50_fresh_schema_is_the_migrated_one(void **state)
 {
     struct shelf *shelf = *state;
     struct db db;
-    OK(db_open(&db, shelf->path, DB_create, store_sql, store_sql_names, STORE_SQL_COUNT, err));
+    OK(db_open(&db, shelf->path, DB_create, store_sql, store_sql_names, STORE_SQL_COUNT, "", err));
     OK(store_migrate(&db, err));
     OK(store_schema_check(&db, err));
     assert_string_equal(shelf_sql(shelf->path, "SELECT count(*) FROM migration"), "1");
