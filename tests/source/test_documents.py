@@ -1,4 +1,6 @@
 """What the documents of the core name is there: functions as `name()`, tests as `test_name`, files of a folder's map."""
+import fnmatch
+import glob
 import os
 import re
 import subprocess
@@ -72,16 +74,58 @@ def test_a_name_that_is_not_there_would_be_found():
     assert named_tests("shown by `test_no_such_test`") - defined_tests()
 
 
-@pytest.mark.parametrize("folder", ["common", "common/engine", "common/store", "worker"])
+PARTS = ("common", "topics", "producer", "worker", "deploy")
+MAPS = sorted(os.path.relpath(where, ROOT) for part in PARTS for where, _, names in os.walk(os.path.join(ROOT, part))
+              if "README.md" in names)
+FEW = 3 # so many files may be named by their folder alone
+
+
+def of_map(folder, name):
+    """Is it there, as the map of that folder names it: a path, without its ending, or with a `*`?"""
+    for base in (os.path.join(ROOT, folder), ROOT):
+        if any(glob.glob(os.path.join(base, name + ending)) for ending in ("", ".c", ".h", ".*")):
+            return True
+    return any(glob.glob(os.path.join(where, name + ending)) for ending in ("", ".c")
+               for where, _, _ in os.walk(os.path.join(ROOT, folder)))
+
+
+def without_map(folder):
+    """(path, how many beside it) of each .c file of a folder and those below that have no map of their own."""
+    for where, below, names in os.walk(os.path.join(ROOT, folder)):
+        below[:] = [one for one in below if not os.path.exists(os.path.join(where, one, "README.md"))]
+        mine = sorted(name for name in names if name.endswith(".c"))
+        for name in mine:
+            yield os.path.relpath(os.path.join(where, name), os.path.join(ROOT, folder)), len(mine)
+
+
+def not_in_map(folder, text):
+    named = {one.rstrip("/") for one in re.findall(r"`([\w./*-]+)`", text)}
+    for path, beside in without_map(folder):
+        where, name = os.path.split(path)
+        names = {path, name, path[:-2], name[:-2]}
+        if where and beside <= FEW:
+            names.add(where)
+        if not names & named and not any(fnmatch.fnmatch(path, one) for one in named if "*" in one):
+            yield path
+
+
+@pytest.mark.parametrize("folder", MAPS)
 def test_a_map_names_what_is_there_and_all_of_it(folder):
     text = read(folder, "README.md")
     assert len(text.splitlines()) <= 60  # one screen
     named = set(re.findall(r"`([\w./-]+\.(?:c|h|md))`", text))
-    for name in named:
-        assert os.path.exists(os.path.join(ROOT, folder, name)) or os.path.exists(os.path.join(ROOT, name)), name
-    for name in os.listdir(os.path.join(ROOT, folder)):
-        if name.endswith(".c") and folder != "common":
-            assert name in named, f"{folder}/README.md does not name {name}"
+    for table in re.findall(r"^\| (?:file|folder) \|.*\n\|---.*\n((?:\|.*\n)*)", text, re.M):
+        for cell in re.findall(r"^\| (`.*?) \|", table, re.M):
+            named |= set(re.findall(r"`([\w./*-]+)`", cell))
+    lacking = sorted(name for name in named if not of_map(folder, name))
+    assert not lacking, f"{folder}/README.md names what is not there"
+    assert not list(not_in_map(folder, text)), f"{folder}/README.md does not name it"
+
+
+def test_a_file_that_is_in_no_map_would_be_found():
+    text = read("worker", "README.md")
+    assert list(not_in_map("worker", text.replace("`settle.c`", ""))) == ["settle.c"]
+    assert not of_map("worker", "settled.c") and not of_map("worker", "settled")
 
 
 def commands_of(text):
