@@ -1,6 +1,6 @@
 /*
  * `baton dlq show | export`: one dead letter, or all of them with their original bytes.
- * In: producer/cmd_dlq.c  Out: topics/letters.c, producer/life.c, producer/dead.c
+ * In: producer/cmd_dlq.c  Out: topics/letters.c, topics/turn_log.c, producer/life.c
  */
 #include "producer/cmd_dlq.h"
 

@@ -1,6 +1,6 @@
 /*
  * `baton runs start`: a run of a workflow over a task, which is told by options or in a file.
- * In: deploy/baton.c
+ * In: producer/cmd_runs.c
  * Out: producer/task_file.c, producer/cmd_runs_ask.c
  */
 #include "producer/cmd_runs.h"

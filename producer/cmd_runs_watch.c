@@ -1,6 +1,6 @@
 /*
  * `baton runs wait | watch`: following one run until it has ended or waits for a person.
- * In: deploy/baton.c
+ * In: producer/cmd_runs.c, producer/cmd_runs_start.c (--wait)
  * Out: producer/run_log.c
  */
 #include "producer/cmd_runs.h"

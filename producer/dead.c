@@ -1,7 +1,7 @@
 /*
  * One list of what is dead.
- * In: producer/cmd_dlq_list.c, producer/cmd_dlq_show.c, producer/cmd_dlq_replay.c
- * Out: topics/turn_log.c, topics/letters.c
+ * In: producer/cmd_dlq_list.c, producer/cmd_dlq_choose.c
+ * Out: topics/tail.c, topics/turn_log.c, topics/letters.c
  */
 #include "producer/dead.h"
 

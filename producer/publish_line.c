@@ -1,7 +1,7 @@
 /*
  * One line of `baton publish --lines`: a JSON object becomes a request.
  * In: producer/publish_lines.c
- * Out: producer/publish.c
+ * Out: common/record/json.h, common/record/fields.h
  */
 #include "producer/publish_line.h"
 

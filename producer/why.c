@@ -366,42 +366,60 @@ static bool lives(const struct service_view *view, const char *worker)
     return view == NULL;
 }
 
+/* Its worker is gone, or stops: who has the turn next. */
+static void worker_is_gone(struct why *why, const struct why_sources *from)
+{
+    const bool another = from->view->n_workers > 0;
+    say(&why->now, NO_TIME,
+        "that worker is not in its group now: it stops, or is gone; then its lease runs out %s "
+        "after its last sign of life, and %s",
+        quantity_duration_text(from->config->session_ms + from->config->lease_grace_ms).s,
+        another ? "another takes the turn over, or it goes on itself when it is back under its id"
+                : "the next worker that is started takes the turn over");
+    look_at_workers(why, from->view, from->life->service);
+}
+
+/* The end that its attempt is given, by its service or its publisher, whichever comes first. */
+static void look_at_deadline(struct why *why, const struct why_sources *from,
+                             const struct config_service *service, struct wall_ms started_at,
+                             bool alive)
+{
+    const struct wall_ms own = life_deadline(&from->life->now);
+    const int64_t after = started_at.v + service->deadline_ms;
+    const struct wall_ms stop = {own.v != 0 && own.v < after ? own.v : after};
+    if (alive ? from->now.v <= stop.v + service->grace_ms + DATE_SLACK_MS : from->now.v <= stop.v) {
+        why->next_at = stop;
+        say(&why->now, NO_TIME, "it is stopped at its deadline, %s", wall_text(stop).s);
+    } else if (alive) {
+        why->who = WHO_operator;
+        say(&why->now, NO_TIME,
+            "its deadline was %s, and its worker has told no end: it cannot (a full disk, a "
+            "right or a topic that is missing), or hangs itself",
+            wall_text(stop).s);
+    }
+}
+
 static void is_running(struct why *why, const struct why_sources *from)
 {
     const struct turn_record *now = &from->life->now;
     const struct attempt *last =
         from->life->n_attempts > 0 ? &from->life->attempts[from->life->n_attempts - 1] : NULL;
     const struct config_service *service = config_service_find(from->config, from->life->service);
-    say(&why->now, last != NULL ? last->started_at : NO_TIME, "worker %s executes attempt %d",
-        now->lease_worker.s, now->attempt);
-    if (!lives(from->view, now->lease_worker.s)) {
-        say(&why->now, NO_TIME,
-            "that worker is not in its group now: it stops, or is gone; then its lease runs out %s "
-            "after its last sign of life, and another takes the turn over, or it goes on itself "
-            "when "
-            "it is back under its id",
-            quantity_duration_text(from->config->session_ms + from->config->lease_grace_ms).s);
+    const bool alive = lives(from->view, now->lease_worker.s);
+    say(&why->now, last != NULL ? last->started_at : NO_TIME, "worker %s %s attempt %d",
+        now->lease_worker.s, alive ? "executes" : "has begun", now->attempt);
+    if (!alive) {
+        worker_is_gone(why, from);
     }
     if (service != NULL && last != NULL && last->started_at.v != 0) {
-        const struct wall_ms own = life_deadline(now); /* where that comes sooner */
-        const int64_t after = last->started_at.v + service->deadline_ms;
-        const struct wall_ms stop = {own.v != 0 && own.v < after ? own.v : after};
-        if (from->now.v <= stop.v + service->grace_ms + DATE_SLACK_MS) {
-            why->next_at = stop;
-            say(&why->now, NO_TIME, "it is stopped at its deadline, %s", wall_text(stop).s);
-        } else {
-            why->who = WHO_operator;
-            say(&why->now, NO_TIME,
-                "its deadline was %s, and its worker has told no end: it cannot (a full disk, a "
-                "right or "
-                "a topic that is missing), or hangs itself",
-                wall_text(stop).s);
-        }
+        look_at_deadline(why, from, service, last->started_at, alive);
     }
     if (from->view != NULL) {
         look_at_topics(why, from->view);
     }
-    may(why, "what it says while it runs", "baton turns watch %.12s", from->turn_id);
+    if (alive) {
+        may(why, "what it says while it runs", "baton turns watch %.12s", from->turn_id);
+    }
     may(why, "on the worker's host: does it hang, what keeps its end, and what mends that",
         "baton doctor");
     may_cancel(why, from->turn_id);

@@ -9,7 +9,7 @@
  *       settle, send (a pass), dead letter        what followed from its end
  *     replay, cancel
  *
- * In: worker/move.c, worker/claim.c, worker/delegate.c, worker/round.c  Out: common/trace/tracer.c
+ * In: worker/move.c, worker/claim.c, worker/delegate.c  Out: common/trace/span_about.h, worker/round.c (sends them)
  */
 #include "worker/spans.h"
 

@@ -59,7 +59,7 @@ struct request {
 
 /* A word of REQUEST_KINDS. */
 const char *request_word(enum request_kind kind);
-/* Is it for people only (RULES S12)? By the kind of the key, and where somebody is there. */
+/* Is it for people only (rule S12)? By the kind of the key, and where somebody is there. */
 bool request_wants_person(enum request_kind kind);
 /* Appends the value. What it was given is not checked: request_parse tells whether it can be read. */
 void request_encode(const struct request *request, struct buf *value);

@@ -1,6 +1,6 @@
 /*
  * The exporter's thread: waits for spans, sends them in batches, and backs off while the collector is away.
- * In: worker/spans.c, producer/coordinator/spans.c, producer/publish.c  Out: common/trace/collector.c
+ * In: producer/publish_trace.c, producer/coordinator/changes.c, worker/round.c  Out: common/trace/collector.c
  */
 #include "common/trace/tracer.h"
 

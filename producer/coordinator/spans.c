@@ -7,8 +7,7 @@
  *       send (a turn)                    the traceparent of the handoff: the worker's spans are below it
  *
  * They wait beside the batch and go to the collector once the log has it.
- * In: send.c, advance.c, changes.c  Out: common/trace/span_about.h,
- * common/trace/tracer.c
+ * In: send.c, advance.c  Out: common/trace/span_about.h, changes.c (sends them)
  */
 #include "producer/coordinator/internal.h"
 

@@ -78,7 +78,7 @@ struct handoff_result {
 bool handoff_subject(const struct workflow_transition *transition, const char *data,
                      char ret_subject[RUN_SUBJECT_MAX + 2]);
 
-/* Every stage in its order, up to the first that refuses. Source: RULES H-01 to H-10, H-14, H-22 to
+/* Every stage in its order, up to the first that refuses. Rules H-01 to H-10, H-14, H-22 to
  * H-27, H-30, H-37, H-40, H-45, H-61. */
 void handoff_decide(const struct run *run, const struct handoff_ask *ask,
                     struct handoff_result *ret_result);

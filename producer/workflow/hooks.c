@@ -2,7 +2,7 @@
  * The section `hooks` of a workflow: programs that look at a handoff before it is taken. Their paths
  * come from the file on disk only, never from a record (RECORD.md section 5).
  *
- * In: parse.c  Out: judge.c
+ * In: parse.c, transitions.c  Out: read.c
  */
 #include "producer/workflow/reading.h"
 

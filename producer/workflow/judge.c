@@ -2,7 +2,7 @@
  * What the parts of a workflow mean together: verdicts that a role has, one answer to each, services
  * that are there; and what is legal but surely wrong. Loops and reach are loops.c.
  *
- * In: parse.c, once every part has been read without a finding  Out: loops.c
+ * In: parse.c, once every part has been read without a finding  Out: -
  */
 #include "producer/workflow/reading.h"
 

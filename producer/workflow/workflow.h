@@ -130,7 +130,7 @@ struct workflow {
  * Reads text; path is the file's, for messages and for relative commands of hooks. config gives the
  * services that there are and may be NULL. Every mistake is a line `path:line:column: text` in
  * findings, what is legal but surely wrong one in warnings (either may be NULL). bad_config with the
- * first mistake in err; no_memory. Recursion: none. Source: RULES H-05 to H-10, H-26, H-30.
+ * first mistake in err; no_memory. Recursion: none. Rules H-05 to H-10, H-26, H-30.
  */
 baton_code workflow_parse(const char *path, const char *text, size_t text_len,
                           const struct config *config, struct workflow **ret_workflow,

@@ -180,15 +180,16 @@ def check_role_is_switched_in_one_file(root):
 
 
 def check_pipeline_maps(root):
+    """What the opening comment names behind In: and Out: is there: files by their path, or by their name beside it."""
     for name in product(root, ".c", ".h"):
-        for number, line in enumerate(read(root, name).split("\n")[:60], 1):
-            match = re.match(r"\s*\*?\s*(In|Out):\s*(.*)", line)
-            if not match:
-                continue
-            for path in re.findall(r"[\w.-]+(?:/[\w.-]+)+", match.group(2)):
+        text = read(root, name)
+        opening = text[:text.find("*/")] if text.startswith("/*") else ""
+        folder = os.path.dirname(name)
+        places = [root, os.path.join(root, folder)] + [os.path.join(root, part, "include") for part in PRODUCT]
+        for match in re.finditer(r"\b(In|Out):((?:(?!\b(?:In|Out):|\n \*\n).)*)", opening, re.S):
+            number = opening[:match.start()].count("\n") + 1
+            for path in re.findall(r"[\w.-]+(?:/[\w.-]+)+|[\w-]+\.[ch]\b", match.group(2)):
                 path = path.rstrip(".")
-                places = [root, os.path.join(root, os.path.dirname(name))] + \
-                    [os.path.join(root, part, "include") for part in PRODUCT]
                 if not any(os.path.exists(os.path.join(place, path + end))
                            for place in places for end in ("", ".c", ".h")):
                     yield f"{name}:{number}: {match.group(1)}: names {path}, which is not there"
@@ -340,7 +341,8 @@ BAD = {
                     {"common/store/a.c": HEAD + 'const char *q = "delete from turns";\n'}],
     "role_is_switched_in_one_file": [{"worker/a.c": HEAD + "switch (turn->role) {\n"}],
     "pipeline_maps": [{"worker/a.c": "/*\n * A sample.\n * In: worker/nowhere.c\n */\n"},
-                      {"worker/a.c": "/*\n * A sample.\n * Out: common/log/nothing\n */\n"}],
+                      {"worker/a.c": "/*\n * A sample.\n * Out: common/log/nothing\n */\n"},
+                      {"worker/a.c": "/*\n * A sample.\n * In: worker/a.c,\n * gone.c\n */\n"}],
     "files_say_what_they_are": [{"worker/a.c": "#include <stdio.h>\n"}],
     "no_pragma": [{"worker/a.c": HEAD + "#pragma GCC diagnostic ignored \"-Wall\"\n"}],
     "nothing_left_undone": [{"worker/a.c": HEAD + "/* TO" "DO: later */\n"}],

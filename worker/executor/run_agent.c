@@ -1,6 +1,6 @@
 /*
  * Agent programs in the pool: what is handed to one, and what is made of its output.
- * In: run_exec.c, launch.c. Out: worker/agent/agent.h, worker/agent/prompt.h
+ * In: run_exec.c, pool.c. Out: launch.c, worker/agent/agent.h, worker/agent/prompt.h
  */
 #include "worker/executor/run_agent.h"
 

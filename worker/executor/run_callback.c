@@ -10,7 +10,7 @@
  * place of its thread, which ends when it returns after all. With ABANDONED_MAX calls hanging,
  * nobody takes a place any more: attempts wait, and time out.
  *
- * In: attempt.c, by kind_callback.  Out: baton/executor.h, result.c.
+ * In: attempt.c, by kind_callback.  Out: worker/include/baton/executor.h, result.c.
  */
 #include "common/base/jsonw.h"
 #include "common/base/limits.h"

@@ -9,7 +9,7 @@
  * replaced is refused. A record that cannot be written is found before anything is sent where that
  * can be known, else by its delivery report, else by asking for each topic alone.
  *
- * In: log.c (kafka_commit)  Out: deliveries.c, confirm.c
+ * In: common/log/log.c (kafka_commit)  Out: deliveries.c, confirm.c
  */
 #include "common/log/kafka/member.h"
 

@@ -168,7 +168,7 @@ static bool about_rights(rd_kafka_resp_err_t cause)
            cause == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
 }
 
-/* FIELD B13: right, resource and principal. */
+/* Right, resource and principal. */
 static baton_code fail_right(struct baton_error *err, const struct kafka_log *log,
                              rd_kafka_resp_err_t cause, enum kafka_tried tried, const char *on)
 {

@@ -1,5 +1,5 @@
 /*
- * The end of a client, bounded: destroying it can hang while brokers are away (KAFKA.md 2.3), so it
+ * The end of a client, bounded: destroying it can hang while brokers are away, so it
  * is done by a thread of its own, which is left behind when the time is over.
  *
  * In: every file here that has a handle

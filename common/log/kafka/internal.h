@@ -105,7 +105,7 @@ bool kafka_session_bounds(struct kafka_log *log, int64_t *ret_low, int64_t *ret_
 
 /*
  * TRIED(id, what was tried, the right that it needs, of what): the words are followed by a name, of
- * that kind. A right that is missing is told by them (FIELD B13).
+ * that kind. A right that is missing is told by them.
  */
 /* clang-format off */
 #define KAFKA_TRIED(TRIED) \
@@ -222,7 +222,7 @@ rd_kafka_resp_err_t kafka_ends(rd_kafka_t *rk, const char *topic, int32_t partit
 /*
  * Appends a copy of the message to a batch that batch_begin (common/log/batch.h) has emptied. The
  * message stays the caller's: one that is kept holds its partition, and destroying the handle then
- * waits for ever (KAFKA.md 6.7). False: no memory.
+ * waits for ever. False: no memory.
  */
 bool kafka_batch_add(struct log_batch *batch, const rd_kafka_message_t *message);
 /* When the brokers appended a record that they have acknowledged, and what log_time goes by; 0: they

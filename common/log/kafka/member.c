@@ -4,7 +4,7 @@
  * Polling is what keeps a member in its group: the engine polls all the time, whatever it waits
  * for, and reads the partitions' own queues only when it has capacity.
  *
- * In: log.c  Out: rebalance.c, queue.c, producer.c
+ * In: common/log/log.c  Out: rebalance.c, queue.c, producer.c
  */
 #include "common/log/kafka/member.h"
 #include "common/log/kafka/state.h"
@@ -224,7 +224,7 @@ baton_code kafka_member_open(struct log *log, const struct log_member_spec *spec
 }
 
 /* Others take over at once only where the group hears of it, and librdkafka never takes a static
- * member out of its group (KAFKA.md 6.5). So it asks for another topic instead: the group then
+ * member out of its group. So it asks for another topic instead: the group then
  * gives it nothing of the inputs, and forgets it a session later. */
 static void part(struct kafka_member *member, int64_t until)
 {
@@ -312,7 +312,7 @@ int kafka_member_fd(const struct log_member *base)
 
 /* A client whose session is over forgets who it was, and until its revoke has been answered it goes
  * on with heartbeats of nobody in particular: brokers that were away meanwhile call that a second
- * process (KAFKA.md 2.3, #3437). There is none. Another consumer takes the place. */
+ * process (librdkafka #3437). There is none. Another consumer takes the place. */
 static baton_code come_back(struct kafka_member *member, struct baton_error *err)
 {
     rd_kafka_t *old = member->consumer;

@@ -28,7 +28,7 @@ enum txn_state {
     TXN_broken,     /* the producer is of no use any more: renew */
 };
 
-/* A partition of an input: taken off the consumer's main queue (KAFKA.md 2.1). */
+/* A partition of an input: taken off the consumer's main queue. */
 struct kafka_queue {
     rd_kafka_queue_t *queue; /* NULL: not assigned */
     int64_t next;            /* what the caller reads next; LOG_OFFSET_NONE: not sought yet */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* A coordinator needs about so long to call a transaction complete whose markers can be seen (confirm.c).
- * One that begins sooner is told to come again, and librdkafka does so after 20 ms (KAFKA.md 6.3). */
+ * One that begins sooner is told to come again, and librdkafka does so after 20 ms. */
 #define COMMIT_GAP_MS 2
 #define OPEN_TIMEOUT_MS 5000
 #define CLOSE_TIMEOUT_MS 2000

@@ -2,7 +2,7 @@
  * The transactional producer: made, made anew after a fatal error, and the throw-away one that ends
  * what a dead worker left open.
  *
- * In: member.c, commit.c, log.c  Out: farewell.c, hang.c, confirm.c
+ * In: member.c, commit.c, common/log/log.c  Out: farewell.c, hang.c, confirm.c
  */
 #include "common/log/kafka/member.h"
 
@@ -82,7 +82,7 @@ static baton_code make(struct kafka_log *log, struct kafka_client *client, const
 
 /*
  * Topics are opened before the first transaction: else the first record of each waits up to a second
- * (KAFKA.md 2.3, #5032). The handle keeps a topic only once it knows its partitions, so it is asked
+ * (librdkafka #5032). The handle keeps a topic only once it knows its partitions, so it is asked
  * for them before the topics are let go. One that is missing or denied makes only itself unavailable.
  */
 static void open_outputs(struct kafka_member *member)

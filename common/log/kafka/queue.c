@@ -1,8 +1,8 @@
 /*
  * A partition's own queue: taken off the consumer's main queue, sought, and read only when there is
- * capacity. That is the back-pressure; pause and resume are not used (KAFKA.md 2.1, 6.7).
+ * capacity. That is the back-pressure; pause and resume are not used.
  *
- * In: rebalance.c (opening, closing), log.c (seek, fetch)
+ * In: rebalance.c (opening, closing), common/log/log.c (seek, fetch)
  */
 #include "common/log/kafka/member.h"
 

@@ -5,7 +5,7 @@
  * (rd_kafka_assign of nothing), so that the caller can do in between what must be done before
  * others get the partitions. Group metadata is taken in the assign callback and kept for every
  * transaction of that assignment: the broker then refuses by generation what was decided under an
- * older one (KAFKA.md 6.4, protocol rule 13).
+ * older one (protocol rule 13).
  *
  * In: member.c  Out: queue.c
  */
@@ -81,7 +81,7 @@ static void forget_metadata(struct kafka_member *member)
 }
 
 /* A partition number is ours when it is of both inputs: range gives them together, as long as both
- * topics have the same number of partitions (KAFKA.md 6.6). */
+ * topics have the same number of partitions. */
 static void note_owned(struct kafka_member *member,
                        const rd_kafka_topic_partition_list_t *partitions)
 {

@@ -1,7 +1,7 @@
 /*
- * A member of a group: opening, closing, its place in the inputs, fetching. Called by log.c.
+ * A member of a group: opening, closing, its place in the inputs, fetching. Called by common/log/log.c.
  *
- * Out: membership.c (its place in the group), poll.c (what happens to it), commit.c.
+ * Out: membership.c (its place in the group), commit.c; poll.c has what happens to it.
  */
 #include "common/log/local/internal.h"
 

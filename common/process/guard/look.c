@@ -1,5 +1,5 @@
 /*
- * Fingerprints of trees. In: guard/main.c. Out: the file system, read only.
+ * Fingerprints of trees. In: main.c. Out: the file system, read only.
  * A list of paths that are still to be entered, the last one first: neither depth nor width is bounded by the stack.
  */
 #include "common/process/guard/look.h"

@@ -1,5 +1,5 @@
 /*
- * The stages of a handoff, in their order (DESIGN 8, RULES H-01). The operation stops at the first
+ * The stages of a handoff, in their order (rule H-01). The operation stops at the first
  * that refuses and names it.
  *
  * STAGE(word, status where it refuses, what it asks)

@@ -1,5 +1,5 @@
 /*
- * States of a run with their legal moves (RULES S4), and how a verdict moves the task's status.
+ * States of a run with their legal moves (rule S4), and how a verdict moves the task's status.
  *
  * STATE(word, flags, moves): word is what JSON and people see. A closed state is left only by a
  * person's reopening, which raises the epoch.
