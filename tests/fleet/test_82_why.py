@@ -206,3 +206,19 @@ def test_r31_why_names_a_service_that_can_have_it(fresh):
     host.run(*elsewhere.split()[1:]).ok()
     wait_until(lambda: host.show(turn)["service"] == "beta" and host.state(turn) == "parked", what="the turn to go on at beta")
     assert not [one for one in commands(why(host, turn)) if "--to" in one], why(host, turn)
+
+
+def test_e01_why_a_dead_workers_turn_waits_for_another(host):
+    """E01: a turn whose worker is gone, where no other one of its service runs, does not go on by itself: an operator must start one, and
+    the command that does it stands there."""
+    host.plan(default=[{"hang": True}, {}])
+    worker = host.worker("alpha", "w1")
+    turn = host.published("alpha", "owner", "t-1")
+    host.called(1, turn=turn)
+    assert why(host, turn)["who"] == "nobody"
+    worker.kill()
+    answer = wait_until(lambda: (lambda one: one if "not in its group" in said(one) else None)(why(host, turn)), what="its death to be seen")
+    assert answer["who"] == "operator" and "no worker of alpha runs" in said(answer) and "executes" not in said(answer), answer
+    assert "baton worker --service alpha" in commands(answer) and not [one for one in commands(answer) if "watch" in one], answer
+    host.worker("alpha", "w2")
+    host.ends(turn, "completed")
