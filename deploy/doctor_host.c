@@ -61,6 +61,11 @@ void doctor_check_folders(struct doctor *d)
         doctor_found(d, errno == ENOENT ? LEVEL_warn : LEVEL_error, BATON_E_bad_config,
                      errno == ENOENT ? MEND_HINT("the first worker makes it") : MEND_SAID, NULL,
                      "%s: %s", d->config->state_dir, strerror(errno));
+    } else if ((st.st_mode & (S_ISVTX | S_IWOTH)) != 0) { /* as /tmp: not to be closed to others */
+        doctor_found(d, LEVEL_warn, BATON_OK,
+                     MEND_HINT("set `state_dir` to a folder that nobody else may enter"), NULL,
+                     "%s can be written by others (mode %04o)", d->config->state_dir,
+                     (unsigned)(st.st_mode & 07777));
     } else if ((st.st_mode & 0077) != 0) {
         struct buf mend = BUF_INIT;
         buf_add_text(&mend, "chmod 700 ");

@@ -1,6 +1,6 @@
 /*
  * The store's life: lock, open, take for this boot, transactions, close.
- * Called by the worker's start and by its rounds; image.c and facts.c hold what is in it.
+ * Called by the worker's start and by its rounds; what is in it is in image.c and facts.c.
  */
 #include "common/store/internal.h"
 
@@ -40,9 +40,12 @@ static baton_code make_folder(const char *dir, struct baton_error *err)
         return baton_fail(err, BATON_E_store_failed, "%s: is not a folder", path);
     }
     if (st.st_uid != geteuid() || (st.st_mode & 077) != 0) {
+        const bool shared =
+            (st.st_mode & (S_ISVTX | S_IWOTH)) != 0; /* not to be closed to others */
         return baton_fail(err, BATON_E_store_failed,
-                          "%s: must belong to this user and be closed to others; run: chmod 700 %s",
-                          path, path);
+                          "%s: must belong to this user and be closed to others; %s%s", path,
+                          shared ? "set state_dir to a folder of its own" : "run: chmod 700 ",
+                          shared ? "" : path);
     }
     return BATON_OK;
 }

@@ -128,3 +128,16 @@ def test_f05_a_damaged_file_says_what_to_do(host):
     host.run("topics", "apply").ok()
     host.tampered = True
     assert host.run("turns", "list", "--json").ok().objects == []
+
+
+@pytest.mark.drivers("local")
+def test_f07_nobody_is_told_to_close_a_shared_folder(fresh):
+    """F07: a log or stores right in /tmp, or in a folder with other things: what is printed as the mend locks nobody out of it."""
+    shared = os.path.join(fresh.dir, "shared")
+    os.mkdir(shared)
+    for mode, command in ((0o1777, False), (0o755, True)):
+        os.chmod(shared, mode)
+        done = fresh.run("topics", "apply", "--set", "local.path=shared/log.db")
+        assert done.status == 2 and "a folder of its own" in done.err and ("chmod 700" in done.err) == command, done
+        folders = [one for one in fresh.run("doctor", "--set", "state_dir=shared", "--json").objects if one["check"] == "folders"]
+        assert folders and all(one["level"] == "warn" and bool(one["command"]) == command for one in folders), folders

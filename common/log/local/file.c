@@ -20,6 +20,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A folder may hold more than the log: who does what is printed here must not lock others out of it. */
+static baton_code open_folder(const char *path, const struct stat *st, struct baton_error *err)
+{
+    const bool shared = (st->st_mode & (S_ISVTX | S_IWOTH)) != 0;
+    return baton_fail(err, BATON_E_bad_config,
+                      "%s: mode %04o lets others in: %s%s%sset local.path to a file in a folder "
+                      "of its own",
+                      path, st->st_mode & 07777, shared ? "" : "`chmod 700 ", shared ? "" : path,
+                      shared ? "" : "` if nothing else is in it, else ");
+}
+
 static baton_code check_private(const char *path, const struct stat *st, const char *mode_hint,
                                 struct baton_error *err)
 {
@@ -28,6 +39,9 @@ static baton_code check_private(const char *path, const struct stat *st, const c
                           "%s: belongs to uid %u and this program runs as uid %u: run it as the "
                           "user whose log it is",
                           path, st->st_uid, geteuid());
+    }
+    if ((st->st_mode & 077) != 0 && S_ISDIR(st->st_mode)) {
+        return open_folder(path, st, err);
     }
     if ((st->st_mode & 077) != 0) {
         return baton_fail(err, BATON_E_bad_config, "%s: mode %04o lets others in: `chmod %s %s`",
