@@ -1,7 +1,7 @@
 /*
  * Dead letters as operators see them: parked turns and rejected records in one list.
  *
- * In: cmd_dlq_list.c, cmd_dlq_show.c, cmd_dlq_replay.c  Out: topics/turn_log.c, topics/letters.c
+ * In: cmd_dlq_list.c, cmd_dlq_choose.c  Out: topics/turn_log.c, topics/letters.c
  */
 #ifndef BATON_PRODUCER_DEAD_H
 #define BATON_PRODUCER_DEAD_H

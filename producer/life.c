@@ -1,4 +1,4 @@
-/* Prints a turn's life. Called by cmd_turns.c, cmd_turns_watch.c and cmd_dlq.c. */
+/* Prints a turn's life. Called by cmd_turns.c, cmd_turns_watch.c, cmd_dlq_show.c and why.c. */
 #include "producer/life.h"
 
 #include "common/base/check.h"

@@ -1,7 +1,7 @@
 /*
  * A worker: executes the turns of one service.
  *
- * In: cmd_worker.c, cmd_bench.c, programs that embed Baton (baton/worker.h)  Out: engine, store,
+ * In: cmd_worker.c, bench/process.c, worker_api.c (programs that embed Baton)  Out: engine, store,
  * executors
  */
 #ifndef BATON_WORKER_WORKER_H

@@ -1,5 +1,5 @@
 /* Reading and writing keys, trust files and passwords. Called by common/record (keyfile, signer,
- * trust_load, keys), log drivers and deploy/cmd_doctor.c. */
+ * trust_load, keys), by who has a secret in a file, and by deploy/doctor_keys.c. */
 #include "common/base/safe_file.h"
 
 #include "common/base/check.h"

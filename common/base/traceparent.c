@@ -1,4 +1,4 @@
-/* The one parser of traceparent. Called by common/record/headers.c, producer/publish.c and who makes spans. */
+/* The one parser of traceparent. Called by common/record/headers.c and who makes spans. */
 #include "common/base/traceparent.h"
 
 #include "common/base/id.h"

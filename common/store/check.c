@@ -1,6 +1,6 @@
 /*
  * Looking at a store from outside, and copying it. Both work while a worker runs.
- * Called by cmd_store.c and `baton doctor`.
+ * Called by deploy/cmd_store.c and deploy/doctor_host.c.
  */
 #include "common/store/internal.h"
 

@@ -1,7 +1,7 @@
 /*
  * The owner's side of a lease: attempts of its turns that other workers hold (lease/owner.c).
  *
- * Included by worker.c, round.c, restore.c and operate.c. Engine's thread.
+ * Included by worker/worker.c, worker/round.c, worker/restore.c and worker/operate.c. Engine's thread.
  */
 #ifndef BATON_WORKER_LEASE_OWNER_H
 #define BATON_WORKER_LEASE_OWNER_H

@@ -10,7 +10,7 @@
  * whatever is asked behind a fetch that waits, waits with it; and a fetch that never waits, repeated
  * for as long as a reader is open, would keep both sides busy.
  */
-#include "common/log/kafka/reader.h"
+#include "common/log/kafka/reader_pool.h"
 #include "common/log/kafka/state.h"
 
 #include "common/base/clock.h"

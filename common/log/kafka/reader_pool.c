@@ -1,5 +1,5 @@
 /* The handles that readers share. In: reader.c, member.c, open.c. */
-#include "common/log/kafka/reader.h"
+#include "common/log/kafka/reader_pool.h"
 #include "common/log/kafka/state.h"
 
 #include "common/base/clock.h"

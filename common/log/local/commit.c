@@ -1,5 +1,5 @@
 /*
- * A member's transaction: records and offsets, bound to an assignment. Called by log.c
+ * A member's transaction: records and offsets, bound to an assignment. Called by common/log/log.c
  * (log_commit).
  *
  * Member, generation and ownership are checked in the very transaction that writes, so there is no

@@ -1,6 +1,6 @@
 /*
  * Groups: who is a member, who has which partitions, how far the group has come. Called by
- * member.c, commit.c and log.c.
+ * member.c, membership.c and poll.c.
  *
  * Join, leave and death are one write transaction each: rows, new generation, range assignment. The
  * same number of every input goes to the same member, so what concerns a turn is in one hand.

@@ -1,5 +1,5 @@
 /*
- * A member's poll: what has happened to the group, and the duties of a heartbeat. Called by log.c.
+ * A member's poll: what has happened to the group, and the duties of a heartbeat. Called by common/log/log.c.
  *
  *      out --join--> waiting --assigned--> told --revoked--> waiting
  *       ^                                   |

@@ -1,4 +1,4 @@
-/* Publishing outside of a member's transactions: one write transaction a call. Called by log.c. */
+/* Publishing outside of a member's transactions: one write transaction a call. Called by common/log/log.c. */
 #include "common/log/local/internal.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Topics and partitions: provisioning, watermarks, trimming. Called by log.c, append, read, member.
+/* Topics and partitions: provisioning, watermarks, trimming. Called by
+ * common/log/log.c, append.c, read.c and member.c.
  */
 #include "common/log/local/internal.h"
 #include "common/log/local/queries.h"

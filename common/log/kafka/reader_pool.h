@@ -2,10 +2,10 @@
  * Handles that readers share: a client costs threads and connections, a partition of it next to
  * nothing. A handle reads a partition once at a time; who wants it twice gets another handle.
  * One that nobody has used for a while is closed: an idle client still asks and is asked.
- * Called by reader.c, member.c and open.c. Any thread.
+ * Called by reader.c. Any thread.
  */
-#ifndef BATON_COMMON_LOG_KAFKA_READER_H
-#define BATON_COMMON_LOG_KAFKA_READER_H
+#ifndef BATON_COMMON_LOG_KAFKA_READER_POOL_H
+#define BATON_COMMON_LOG_KAFKA_READER_POOL_H
 
 #include "common/log/kafka/internal.h"
 
