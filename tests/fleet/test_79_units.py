@@ -146,6 +146,14 @@ def test_users_and_folders_are_made_as_they_say(tmp_path):
     for _, path, mode, user, group in (row for row in units.rows("baton.tmpfiles") if row[0] == "d"):
         made = os.stat(root + path)
         assert (made.st_mode & 0o7777, made.st_uid, made.st_gid) == (int(mode, 8), users[user][0], users[group][1]), path
+    # What executors have left goes when it is old; here that is at once.
+    scratch = os.path.join(root, "var", "lib", "baton", "data-scratch", "alpha.w1")
+    for name in ("turn.1.abc", "child.default.abc"):
+        os.makedirs(os.path.join(scratch, name, "closed"), mode=0o700)
+    conf = tmp_path / "baton.conf"
+    conf.write_text(units.text_of("baton.tmpfiles").replace("31d", "0"), encoding="utf-8")
+    subprocess.run(["systemd-tmpfiles", "--clean", f"--root={root}", str(conf)], check=True, capture_output=True)
+    assert os.listdir(scratch) == ["child.default.abc"]
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ OUTPUTS, PROMPT, LOOSE = "unit/test_agent_outputs", "unit/test_agent_prompt", "u
 AGENT, READONLY, SETUP = "unit/test_executor_agent", "unit/test_executor_readonly", "unit/test_agent_setup"
 FLEET = "fleet/test_72_agents.py"
 PROFILES = "fleet/test_75_profiles.py"
+UNITS = "fleet/test_79_units.py"
 
 ROWS = (
     # ---- classes ----
@@ -131,4 +132,23 @@ ROWS = (
     ("a_ticker_has_no_deadline", "E06", "worker/executor/attempt.c",
      "attempt->heartbeat_ms > 0 && silent_at_ms < attempt->deadline_at_ms", "attempt->heartbeat_ms > 0",
      "unit/test_executor_exec test_E06_a_ticker_has_a_deadline"),
+    # ---- two users ----
+    ("executors_keep_capabilities", "X35", "common/process/guard/main.c",
+     "    if (!keep_capabilities) {\n", "    if (false) {\n",
+     f"{UNITS} test_x35_the_shipped_units_two_users"),
+    ("scratch_is_the_worker_s", "X34, X35", "deploy/systemd/baton-worker@.service",
+     "UMask=0007", "UMask=0022",
+     f"{UNITS} test_x35_the_shipped_units_two_users"),
+    ("a_prefix_is_believed", "X35", "deploy/doctor_executors.c",
+     "        if (service->executor.n_prefix > 0) {\n            check_prefix(d, i);\n", "        if (service->executor.n_prefix > 0) {\n",
+     f"{UNITS} test_x35_doctor_tries_the_prefix"),
+    ("a_twin_is_started_again", "B04", "deploy/systemd/baton-worker@.service",
+     "RestartPreventExitStatus=2 3 4 5 6 7", "RestartPreventExitStatus=2 3 4 5 7",
+     f"{UNITS} test_a_unit_starts_again_where_that_may_help"),
+    ("a_stop_kills_executors", "B19", "deploy/systemd/baton-worker@.service",
+     "KillMode=mixed", "KillMode=control-group",
+     f"{UNITS} test_b19_a_stop_has_the_time_that_the_worker_takes"),
+    ("who_may_look_may_read", "X27", "common/log/kafka/probe_read.c",
+     "                                  : message->err;", "                                  : RD_KAFKA_RESP_ERR_NO_ERROR;",
+     "fleet/test_87_planted_faults.py test_a_right_to_read_or_to_look_that_is_missing kafka"),
 )
