@@ -1,13 +1,14 @@
 /*
  * What `baton doctor` says of services: their groups, what waits, what hangs, what is parked, what keeps their
  * turns from going on.
- * In: deploy/cmd_doctor.c. Out: topics/service_view.h, topics/progress.h, common/process/sweep.h
+ * In: deploy/cmd_doctor.c. Out: topics/service_view.h, topics/progress.h, producer/run_log.h, common/process/sweep.h
  */
 #include "deploy/doctor.h"
 
 #include "common/base/quantity.h"
 #include "common/process/sweep.h"
 #include "topics/progress.h"
+#include "producer/run_log.h"
 #include "topics/service_view.h"
 
 #include <stdio.h>
@@ -225,6 +226,27 @@ static void check_service(struct doctor *d, const struct service_view *view)
     doctor_profiles(d->config, d->log, view, &d->probed, doctor_found_agent, d);
 }
 
+/* ---- runs ---- */
+
+static bool count_open(void *arg, const struct run *run)
+{
+    *(size_t *)arg += run_state_open(run->state) ? 1 : 0;
+    return true;
+}
+
+/* Where there is none, open runs stand still, and nothing else tells. */
+static void check_runs(struct doctor *d)
+{
+    size_t open = 0;
+    if (run_log_each(d->log, d->config, count_open, &open, NULL) == BATON_OK && open > 0 &&
+        run_log_still(d->log, d->config)) {
+        doctor_found(d, LEVEL_warn, BATON_OK, MEND_COMMAND("baton coordinator"),
+                     "no run moves, and no request is answered",
+                     "%zu run%s %s open, and no coordinator runs", open, open == 1 ? "" : "s",
+                     open == 1 ? "is" : "are");
+    }
+}
+
 void doctor_check_services(struct doctor *d)
 {
     for (size_t i = 0; d->log != NULL && i < d->config->n_services; i++) {
@@ -245,5 +267,8 @@ void doctor_check_services(struct doctor *d)
                          hidden ? MEND_RIGHTS : MEND_SAID, "how it stands cannot be seen from here",
                          "%s: %s", service->name.s, err.text);
         }
+    }
+    if (d->log != NULL) {
+        check_runs(d);
     }
 }

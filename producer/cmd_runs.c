@@ -78,7 +78,8 @@ static void json_edge(struct jsonw *w, const struct run *run, const struct run_e
     jsonw_end(w);
 }
 
-void run_print_json(const struct run *run, struct buf *out)
+/* still: no coordinator runs; NULL where nobody has looked. */
+static void print_json(const struct run *run, const bool *still, struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
     jsonw_begin_object(&w);
@@ -91,6 +92,9 @@ void run_print_json(const struct run *run, struct buf *out)
     text_or_null(&w, "code", run->code != BATON_OK ? baton_code_word(run->code) : NULL);
     text_or_null(&w, "stage", run->stage.s);
     text_or_null(&w, "pending", run->pending.turn.s);
+    if (still != NULL) {
+        jsonw_key_bool(&w, "no_coordinator", *still);
+    }
     jsonw_key_text(&w, "task_id", run->task_id.s);
     jsonw_key_int(&w, "task_rev", run->task_rev);
     jsonw_key_text(&w, "task_status", task_status_word(run->task_status));
@@ -116,6 +120,11 @@ void run_print_json(const struct run *run, struct buf *out)
     jsonw_end(&w);
     jsonw_end(&w);
     buf_add_char(out, '\n');
+}
+
+void run_print_json(const struct run *run, struct buf *out)
+{
+    print_json(run, NULL, out);
 }
 
 /* "0.0125" dollars; "-" where nothing was told. */
@@ -165,7 +174,8 @@ static void print_edges(const struct run *run, struct buf *out)
     table_free(table);
 }
 
-static void run_print_text(const struct run *run, struct buf *out)
+/* still: no coordinator runs. */
+static void run_print_text(const struct run *run, bool still, struct buf *out)
 {
     const struct wall_ms now = wall_now();
     buf_printf(out, "run %s  %s  %s, epoch %d\n", run->id.s, run->workflow->name.s,
@@ -186,6 +196,9 @@ static void run_print_text(const struct run *run, struct buf *out)
         text_add(out, run->why, strlen(run->why), 0);
         buf_add_char(out, '\n');
     }
+    if (still) {
+        buf_add_text(out, RUN_LOG_STILL "\n");
+    }
     run_draw_now(run, now, out);
     buf_add_char(out, '\n');
     run_draw(run, now, out);
@@ -201,7 +214,7 @@ void run_print(struct command *cmd, const struct run *run)
     if (cmd->json) {
         run_print_json(run, &out);
     } else {
-        run_print_text(run, &out);
+        run_print_text(run, false, &out);
     }
     command_print(cmd, &out);
     buf_done(&out);
@@ -220,7 +233,15 @@ static int run_show(struct command *cmd)
         session_done(&session);
         return command_fail(cmd, rc, &err);
     }
-    run_print(cmd, run);
+    const bool still = run_state_open(run->state) && run_log_still(session.log, session.config);
+    struct buf out = BUF_INIT;
+    if (cmd->json) {
+        print_json(run, &still, &out);
+    } else {
+        run_print_text(run, still, &out);
+    }
+    command_print(cmd, &out);
+    buf_done(&out);
     run_free(run);
     session_done(&session);
     return 0;

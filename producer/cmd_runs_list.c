@@ -41,6 +41,7 @@ struct listing {
     size_t count;
     size_t cap;
     size_t left_out;
+    bool open; /* one is, and was chosen */
 };
 
 static void row_done(struct row *row)
@@ -101,6 +102,7 @@ static bool on_run(void *arg, const struct run *run)
     if (listing->states != 0 && (listing->states & (1u << run->state)) == 0) {
         return true;
     }
+    listing->open = listing->open || run_state_open(run->state);
     if (listing->limit == 0) {
         run_print_json(run, &listing->out);
         return listing->out.len < 65536 || command_print(listing->cmd, &listing->out);
@@ -199,6 +201,9 @@ static int run_list(struct command *cmd)
         rc = print_page(&listing, &err);
     }
     command_print(cmd, &listing.out);
+    if (rc == BATON_OK && listing.open && run_log_still(session.log, session.config)) {
+        command_note(cmd, RUN_LOG_STILL);
+    }
     if (rc != BATON_OK) {
         status = command_fail(cmd, rc, &err);
     }

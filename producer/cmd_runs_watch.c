@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define POLL_MS 200
+#define LOOK_MS 5000
 
 /* What a script learns from how a run stands: 0 only if it has completed. */
 static baton_code code_of(const struct run *run)
@@ -123,6 +124,8 @@ static baton_code follow(struct command *cmd, const char *word, bool watch, int6
     struct session session = {.log = NULL};
     struct run *before = NULL;
     const struct mono_ms until = {mono_now().v + timeout_ms};
+    struct mono_ms look = mono_now(); /* whether anybody moves it */
+    bool told = false;
     baton_code rc = session_open(cmd, &session, err);
     for (bool first = true; rc == BATON_OK; first = false) {
         struct run *run = NULL;
@@ -144,6 +147,13 @@ static baton_code follow(struct command *cmd, const char *word, bool watch, int6
         before = run;
         if (!goes_on(run) || mono_now().v >= until.v) {
             break;
+        }
+        if (!told && mono_now().v >= look.v) {
+            told = run_log_still(session.log, session.config);
+            look.v = mono_now().v + LOOK_MS;
+            if (told) {
+                command_note(cmd, RUN_LOG_STILL);
+            }
         }
         usleep(POLL_MS * 1000);
     }

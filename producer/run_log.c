@@ -6,6 +6,7 @@
 #include "topics/catalogue.h"
 #include "topics/scan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define FIND_TRIES 3
@@ -96,4 +97,16 @@ baton_code run_log_find(struct log *log, const struct config *config, const char
     }
     *ret_run = finding.run;
     return BATON_OK;
+}
+
+bool run_log_still(struct log *log, const struct config *config)
+{
+    const struct topic_name group = group_of_coordinators(config->prefix.s);
+    struct log_group_member *members = NULL;
+    size_t count = 0;
+    if (log_group_members(log, group.s, &members, &count, NULL) != BATON_OK) {
+        return false;
+    }
+    free(members);
+    return count == 0;
 }

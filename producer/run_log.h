@@ -20,4 +20,11 @@ baton_code run_log_each(struct log *log, const struct config *config, run_fn *fn
 baton_code run_log_find(struct log *log, const struct config *config, const char *word,
                         struct run **ret_run, struct baton_error *err);
 
+/* Do all runs stand still, since no coordinator is in its group? False also where that cannot be seen (a group
+ * that this principal may not look at). */
+bool run_log_still(struct log *log, const struct config *config);
+#define RUN_LOG_STILL                                                                              \
+    "no coordinator runs, so no run moves and no request is answered; start one: `baton "          \
+    "coordinator`"
+
 #endif

@@ -473,7 +473,11 @@ static void look_at_run(struct why *why, const struct why_sources *from)
     }
     say(&why->now, NO_TIME, "it belongs to run %s, which is %s%s%s", run->id.s,
         run_state_word(run->state), run->why[0] != '\0' ? ": " : "", run->why);
-    if (run->state == RUN_waiting) {
+    if (run_state_open(run->state) && from->still) {
+        why->who = WHO_operator;
+        say(&why->now, NO_TIME, "no coordinator runs: until one does, its run does not move");
+        may(why, "on its host: runs go on, and requests are answered", "baton coordinator");
+    } else if (run->state == RUN_waiting) {
         why->who = why->who == WHO_operator ? WHO_operator : WHO_person;
     }
     may(why, "the run: its path, who is at turn, what comes next", "baton runs show %s", run->id.s);

@@ -28,6 +28,7 @@ struct why_sources {
     const char *waits_at;            /* then: the service whose topic has its handoff */
     const struct service_view *view; /* of the service where it is; with its notes */
     const struct run *run;           /* NULL: it has none, or none is known */
+    bool still;                      /* no coordinator runs, so its run does not move */
     struct wall_ms now;
 };
 

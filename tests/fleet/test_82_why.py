@@ -222,3 +222,22 @@ def test_e01_why_a_dead_workers_turn_waits_for_another(host):
     assert "baton worker --service alpha" in commands(answer) and not [one for one in commands(answer) if "watch" in one], answer
     host.worker("alpha", "w2")
     host.ends(turn, "completed")
+
+
+def test_h20_without_a_coordinator_it_is_said_that_runs_stand_still(runs):  # noqa: F811
+    """H-20: the turn has ended and nothing follows, since no coordinator runs: `why`, `runs show`, `list` and `watch` say so, and the command."""
+    run = start(runs)
+    runs.end_workers()
+    turn = runs.run("runs", "show", run, "--json").ok().one["turns"][-1]["turn_id"]
+    runs.drain("alpha")
+    answer = wait_until(lambda: (lambda one: one if "no coordinator runs" in said(one) else None)(why(runs, turn)), what="its absence to be seen")
+    assert answer["who"] == "operator" and "baton coordinator" in commands(answer), answer
+    assert "no coordinator runs" in runs.run("runs", "show", run).ok().out
+    assert runs.run("runs", "show", run, "--json").ok().one["no_coordinator"] is True
+    assert "no coordinator runs" in runs.run("runs", "list").ok().err and not runs.run("runs", "list", "--json").ok().err
+    assert "no coordinator runs" in runs.run("runs", "wait", run, "--timeout", "1").err
+    found, = [one for one in runs.run("doctor", "--json").objects if "no coordinator" in one["text"]]
+    assert found["level"] == "warn" and found["command"] == "baton coordinator", found
+    runs.worker("coordinator", "c2")
+    wait_until(lambda: "no coordinator" not in runs.run("runs", "show", run).ok().out, what="the coordinator to be seen")
+    assert not [one for one in runs.run("doctor", "--json").objects if "no coordinator" in one["text"]]
