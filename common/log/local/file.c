@@ -40,12 +40,11 @@ static baton_code check_private(const char *path, const struct stat *st, const c
                           "user whose log it is",
                           path, st->st_uid, geteuid());
     }
-    if ((st->st_mode & 077) != 0 && S_ISDIR(st->st_mode)) {
-        return open_folder(path, st, err);
-    }
     if ((st->st_mode & 077) != 0) {
-        return baton_fail(err, BATON_E_bad_config, "%s: mode %04o lets others in: `chmod %s %s`",
-                          path, st->st_mode & 07777, mode_hint, path);
+        return S_ISDIR(st->st_mode) ? open_folder(path, st, err)
+                                    : baton_fail(err, BATON_E_bad_config,
+                                                 "%s: mode %04o lets others in: `chmod %s %s`",
+                                                 path, st->st_mode & 07777, mode_hint, path);
     }
     return BATON_OK;
 }
