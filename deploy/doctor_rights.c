@@ -114,6 +114,8 @@ static void tell(struct doctor *d, const struct question *question, const struct
                  const struct baton_error *errs)
 {
     size_t held = 0;
+    size_t missing = 0;
+    char rest[64] = "";
     for (size_t i = 0; i < wanted->count; i++) {
         char why[200];
         snprintf(why, sizeof(why), "it is needed for this: %s", wanted->why[i]);
@@ -124,9 +126,15 @@ static void tell(struct doctor *d, const struct question *question, const struct
                          "it is not known yet: %s", errs[i].text);
         }
         held += errs[i].code == BATON_OK;
+        missing += errs[i].code == BATON_E_topic_missing;
     }
-    doctor_found(d, LEVEL_ok, BATON_OK, MEND_NONE, NULL, "%zu of %zu %s", held, wanted->count,
-                 question->held);
+    if (missing > 0) { /* told with the topics; a right to what is not there cannot be asked for */
+        snprintf(rest, sizeof(rest), "; %zu %s missing", missing, missing == 1 ? "is" : "are");
+    }
+    if (held > 0 || missing > 0) {
+        doctor_found(d, LEVEL_ok, BATON_OK, MEND_NONE, NULL, "%zu of %zu %s%s", held, wanted->count,
+                     question->held, rest);
+    }
 }
 
 static void ask(struct doctor *d, const struct question *question, const struct wanted *wanted)

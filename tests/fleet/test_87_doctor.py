@@ -261,6 +261,8 @@ def test_a_right_that_is_missing_is_found_before_it_is_needed(host):
     found = the(host, "rights", "topics that are written from here may be")
     assert found["level"] == "ok" and re.match(r"(\d+) of \1 ", found["text"]), found
     assert int(found["text"].split()[0]) >= len(written) and not any(host.log.records(topic) for topic in written), "nothing was written"
+    host.log.drop(host.topic("turns"))
+    wait_until(lambda: the(host, "rights", "that are written")["text"].endswith(" may be; 1 is missing"), what="the missing topic to be told")
 
 
 @pytest.mark.drivers("local")
