@@ -35,9 +35,9 @@
 #include "worker/round.h"
 #include "worker/settle.h"
 #include "worker/spans.h"
-#include "worker/start.h"
 #include "worker/tell.h"
 #include "worker/took.h"
+#include "worker/trust.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -32,11 +32,12 @@
 #include "worker/lease/owner.h"
 #include "worker/live.h"
 #include "worker/move.h"
+#include "worker/profiles.h"
 #include "worker/rest.h"
 #include "worker/restore.h"
 #include "worker/settle.h"
-#include "worker/start.h"
 #include "worker/tell.h"
+#include "worker/trust.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -321,7 +322,7 @@ static void on_clear(struct worker *w, const struct engine_event *event)
     }
     if (known && !obeyed(w, &control->id)) {
         rest_clear(w, control->profile.s, control->at);
-        worker_envs_stale(w);    /* who says that it is mended has put another credential there */
+        profiles_stale(w);       /* who says that it is mended has put another credential there */
         engine_again(w->engine); /* the notes tell it at once */
     }
     operate_answer(w, control, NULL, known ? BATON_OK : BATON_E_invalid_request);

@@ -22,9 +22,9 @@
 #include "common/record/signer.h"
 #include "common/record/signer_again.h"
 #include "worker/executor/environment.h"
-#include "worker/executor/executor.h"
 #include "worker/internal.h"
 #include "worker/lease/lease.h"
+#include "worker/profiles.h"
 #include "worker/rest.h"
 
 #include <stdlib.h>
@@ -134,36 +134,6 @@ static struct reloaded *view_of(const struct config *base, struct config *fresh,
 
 /* ---- profiles ---- */
 
-static void envs_free(struct executor_env **envs, size_t n)
-{
-    for (size_t i = 0; envs != NULL && i < n; i++) {
-        executor_env_free(envs[i]);
-    }
-    free(envs);
-}
-
-static baton_code resolve_all(const struct config_service *mine, struct executor_env ***ret_envs,
-                              struct baton_error *err)
-{
-    struct executor_env **envs = calloc(mine->n_profiles, sizeof(struct executor_env *));
-    baton_code rc = envs != NULL ? BATON_OK : baton_fail(err, BATON_E_no_memory, "out of memory");
-    for (size_t i = 0; rc == BATON_OK && i < mine->n_profiles; i++) {
-        const struct config_profile *profile = &mine->profiles[i];
-        rc = executor_env_resolve(mine->executor.env, mine->executor.n_env, profile->env,
-                                  profile->n_env, &envs[i], err);
-        if (rc != BATON_OK) {
-            rc = baton_fail_context(err, rc, "profile %s of service %s: ", profile->name.s,
-                                    mine->name.s);
-        }
-    }
-    if (rc != BATON_OK) {
-        envs_free(envs, mine->n_profiles);
-        return rc;
-    }
-    *ret_envs = envs;
-    return BATON_OK;
-}
-
 static size_t profile_at(const struct config_service *service, const char *name)
 {
     size_t i = 0;
@@ -192,7 +162,7 @@ static void switch_profiles(struct worker *w, const struct config_service *to,
                        to->profiles[i].name.s);
         }
     }
-    envs_free(w->envs, from->n_profiles);
+    profiles_free(w->envs, from->n_profiles);
     w->envs = take_envs;
     w->envs_read = mono_now();
     memcpy(w->rests, rests, sizeof(rests));
@@ -218,13 +188,13 @@ static baton_code reload_config(struct worker *w, struct buf *changed, struct bu
         return rc;
     }
     if ((rc = config_service_get(fresh, name, &mine, err)) != BATON_OK ||
-        (rc = resolve_all(mine, &envs, err)) != BATON_OK) {
+        (rc = profiles_resolve(mine, &envs, err)) != BATON_OK) {
         config_free(fresh);
         return rc;
     }
     struct reloaded *reloaded = view_of(base, fresh, mine);
     if (reloaded == NULL) {
-        envs_free(envs, mine->n_profiles); /* first: mine is in fresh */
+        profiles_free(envs, mine->n_profiles); /* first: mine is in fresh */
         config_free(fresh);
         return baton_fail(err, BATON_E_no_memory, "out of memory");
     }

@@ -1,10 +1,9 @@
 /*
  * A worker's start, in the order of protocol rule 3: lock the store, kill what an old boot left,
- * join the group (which settles what the old boot left open); and what is read again while it runs:
- * trust and secrets.
+ * join the group (which settles what the old boot left open).
  *
- * In: worker/worker.c  Out: common/store/store.h, worker/executor/executor.h,
- * common/engine/engine.h
+ * In: worker/worker.c  Out: worker/trust.c, worker/profiles.c, common/store/store.h,
+ * worker/executor/executor.h, common/engine/engine.h
  */
 #include "worker/start.h"
 
@@ -19,35 +18,27 @@
 #include "common/http/health.h"
 #include "common/http/listen.h"
 #include "common/log/log.h"
-#include "common/record/receipt.h"
-#include "common/record/signer.h"
-#include "common/record/trust.h"
 #include "common/sqlite/place.h"
 #include "common/store/store.h"
 #include "common/trace/tracer.h"
 #include "topics/catalogue.h"
 #include "topics/progress.h"
 #include "worker/delegate.h"
-#include "worker/executor/environment.h"
 #include "worker/executor/executor.h"
 #include "worker/internal.h"
 #include "worker/lease/lease.h"
 #include "worker/live.h"
-#include "worker/rest.h"
+#include "worker/profiles.h"
 #include "worker/stop.h"
+#include "worker/trust.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define OWN_IDS_MAX 64 /* <host>-1 .. <host>-64 */
-#define ENV_REREAD_MS 60000
-#define ENV_REFUSED_MS 5000
-#define TRUST_TRIES 5
-#define TRUST_PAUSE_NS 10000000
 
 static void name_topics(struct worker *w)
 {
@@ -69,154 +60,6 @@ static baton_code check_topics(struct worker *w, struct baton_error *err)
         rc = topic_require(w->log, own[i], w->names[own[i]].s, w->config->partitions, err);
     }
     return rc;
-}
-
-static baton_code load_keys(struct worker *w, struct baton_error *err)
-{
-    struct buf findings = BUF_INIT;
-    const bool required = w->config->proof_required;
-
-    process_hold_keys();
-    baton_code rc = trust_load(w->config->trust, &w->trust, &findings, err);
-    buf_done(&findings);
-    if (rc != BATON_OK) {
-        if (required) {
-            return rc;
-        }
-        diag_line(DIAG_warn, "trust.not_read", D_CODE("code", rc), D_TEXT("error", err->text));
-    }
-    w->trust_read = mono_now();
-    snprintf(w->fleet.s, sizeof(w->fleet.s), "%s",
-             w->trust != NULL ? trust_fleet(w->trust) : w->config->prefix.s);
-    rc = signer_load(w->config->keys, w->service->name.s, &w->signer, err);
-    if (rc != BATON_OK && (required || rc != BATON_E_unauthenticated)) {
-        return rc;
-    }
-    if (required && trust_revokes(w->trust, signer_key_id(w->signer).s)) {
-        return baton_fail(
-            err, BATON_E_unauthenticated,
-            "the key %s of service %s is revoked, so nobody would believe its outcomes; "
-            "`baton keys rotate %s` makes another",
-            signer_key_id(w->signer).s, w->service->name.s, w->service->name.s);
-    }
-    metric_set(METRIC_proof_off, required ? 0 : 1);
-    if (!required) {
-        diag_line(
-            DIAG_warn, "proof.off", D_TEXT("service", w->service->name.s),
-            D_TEXT("meaning", "records are not verified: any writer of the topics is believed"));
-    }
-    return BATON_OK;
-}
-
-/* Somebody may be putting a principal and its key there just now: a record is not refused for that. */
-static baton_code read_fresh(const struct worker *w, bool unknown, struct trust **ret_fresh,
-                             struct baton_error *err)
-{
-    struct buf findings = BUF_INIT;
-    baton_code rc = trust_load(w->config->trust, ret_fresh, &findings, err);
-    for (int tries = 0; unknown && rc == BATON_E_bad_config && tries < TRUST_TRIES; tries++) {
-        nanosleep(&(struct timespec){0, TRUST_PAUSE_NS}, NULL);
-        buf_clear(&findings);
-        rc = trust_load(w->config->trust, ret_fresh, &findings, err);
-    }
-    buf_done(&findings);
-    return rc;
-}
-
-bool worker_reload_trust(struct worker *w, bool unknown)
-{
-    struct trust *fresh = NULL;
-    struct baton_error err;
-    const struct mono_ms now = mono_now();
-
-    /* Looking whether the folder has changed is cheap; a folder that cannot be read is tried once a
-     * second. */
-    if (unknown && ((w->trust != NULL && !trust_changed(w->trust)) ||
-                    (w->trust_failed && now.v - w->trust_read.v < TRUST_RELOAD_MS))) {
-        return false;
-    }
-    w->trust_read = now;
-    baton_code rc = read_fresh(w, unknown, &fresh, &err);
-    if (rc == BATON_OK && strcmp(trust_fleet(fresh), w->fleet.s) != 0) {
-        rc = baton_fail(&err, BATON_E_bad_config,
-                        "%s: names another fleet; restart the worker for that", w->config->trust);
-        trust_free(fresh);
-    }
-    w->trust_failed = rc != BATON_OK;
-    if (rc != BATON_OK) {
-        diag_limited(&w->limit, DIAG_error, "trust.not_read", D_CODE("code", rc),
-                     D_TEXT("error", err.text),
-                     D_TEXT("meaning", "the one read before stays in force"));
-        return false;
-    }
-    if (w->engine != NULL) {
-        engine_trust(w->engine, fresh);
-    }
-    trust_free(w->trust);
-    w->trust = fresh;
-    diag_line(DIAG_info, "trust.read", D_TEXT("folder", w->config->trust));
-    return true;
-}
-
-static baton_code resolve_env(const struct worker *w, size_t i, struct executor_env **ret_env,
-                              struct baton_error *err)
-{
-    const struct config_executor *executor = &w->service->executor;
-    const struct config_profile *profile = &w->service->profiles[i];
-    return executor_env_resolve(executor->env, executor->n_env, profile->env, profile->n_env,
-                                ret_env, err);
-}
-
-static baton_code load_envs(struct worker *w, struct baton_error *err)
-{
-    w->envs = calloc(w->service->n_profiles, sizeof(struct executor_env *));
-    if (w->envs == NULL) {
-        return baton_fail(err, BATON_E_no_memory, "out of memory");
-    }
-    for (size_t i = 0; i < w->service->n_profiles; i++) {
-        baton_code rc = resolve_env(w, i, &w->envs[i], err);
-        if (rc != BATON_OK) {
-            return baton_fail_context(err, rc,
-                                      "profile %s of service %s: ", w->service->profiles[i].name.s,
-                                      w->service->name.s);
-        }
-    }
-    w->envs_read = mono_now();
-    return BATON_OK;
-}
-
-/* Rotated secrets are seen within a minute, sooner while one is refused, since somebody may be mending it;
- * one that cannot be read leaves the one before in use. */
-struct mono_ms worker_envs_due(const struct worker *w)
-{
-    return (struct mono_ms){w->envs_read.v +
-                            (rest_any_refused(w) ? ENV_REFUSED_MS : ENV_REREAD_MS)};
-}
-
-void worker_envs_stale(struct worker *w)
-{
-    w->envs_read.v = INT64_MIN / 2;
-}
-
-void worker_reread_envs(struct worker *w)
-{
-    if (mono_now().v < worker_envs_due(w).v) {
-        return;
-    }
-    w->envs_read = mono_now();
-    for (size_t i = 0; i < w->service->n_profiles; i++) {
-        struct executor_env *fresh = NULL;
-        struct baton_error err;
-        if (resolve_env(w, i, &fresh, &err) == BATON_OK) {
-            const bool changed = !executor_env_equal(w->envs[i], fresh);
-            executor_env_free(w->envs[i]);
-            w->envs[i] = fresh;
-            rest_look_again(w, i, changed);
-        } else {
-            diag_line(DIAG_warn, "profile.not_read",
-                      D_TEXT("profile", w->service->profiles[i].name.s), D_TEXT("error", err.text));
-        }
-    }
 }
 
 /* One process has the store, so it may go well; what a host that is gone has written is not sure to be
@@ -353,12 +196,6 @@ static baton_code open_leases(struct worker *w, struct baton_error *err)
     return leases_new(&spec, &w->leases, err);
 }
 
-struct receiver worker_receiver(const struct worker *w)
-{
-    return (struct receiver){w->trust, w->fleet.s, w->config->proof_required, w->service->name.s,
-                             w->config->partitions};
-}
-
 /* Every topic that batches may name beside the inputs and the turn log. */
 static baton_code list_outputs(const struct worker *w, const char ***ret_names, size_t *ret_count,
                                char ***ret_targets, size_t *ret_n, struct baton_error *err)
@@ -469,7 +306,7 @@ baton_code worker_start(struct worker *w, struct baton_error *err)
     }
     w->old_handoff = (struct diag_limit)DIAG_LIMIT(600000);
     w->old_turn = (struct diag_limit)DIAG_LIMIT(3600000);
-    if ((rc = load_keys(w, err)) != BATON_OK || (rc = load_envs(w, err)) != BATON_OK ||
+    if ((rc = worker_load_keys(w, err)) != BATON_OK || (rc = profiles_load(w, err)) != BATON_OK ||
         (rc = open_http(w, err)) != BATON_OK || (rc = patiently(w, reach_log, err)) != BATON_OK ||
         (rc = patiently(w, check_topics, err)) != BATON_OK ||
         (rc = patiently(w, delegate_open, err)) != BATON_OK ||

@@ -19,7 +19,7 @@
 #include "worker/lease/lease.h"
 #include "worker/live.h"
 #include "worker/round.h"
-#include "worker/start.h"
+#include "worker/trust.h"
 
 #include <stdlib.h>
 #include <unistd.h>

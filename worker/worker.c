@@ -28,6 +28,7 @@
 #include "worker/lease/owner.h"
 #include "worker/live.h"
 #include "worker/operate.h"
+#include "worker/profiles.h"
 #include "worker/reload.h"
 #include "worker/restore.h"
 #include "worker/retention.h"
@@ -35,6 +36,7 @@
 #include "worker/start.h"
 #include "worker/stop.h"
 #include "worker/tell.h"
+#include "worker/trust.h"
 
 #include <stdlib.h>
 
@@ -69,9 +71,7 @@ static void done(struct worker *w)
     for (size_t i = 0; i < w->n_arrived; i++) {
         free(w->arrived[i].end.result);
     }
-    for (size_t i = 0; w->envs != NULL && i < w->service->n_profiles; i++) {
-        executor_env_free(w->envs[i]);
-    }
+    profiles_free(w->envs, w->service != NULL ? w->service->n_profiles : 0);
     verify_free(w->signing);
     reloaded_free(w->reloaded);
     signer_free(w->signer);
@@ -80,7 +80,6 @@ static void done(struct worker *w)
     free(w->arrived);
     free(w->foreign);
     free(w->unstarted);
-    free(w->envs);
     free(w->targets);
     free(w);
 }
@@ -104,7 +103,7 @@ static struct mono_ms next_time(const struct worker *w)
     if (circuit_next(w, now, &circuit) && circuit.v < until.v) {
         until = circuit;
     }
-    const struct mono_ms envs = worker_envs_due(w);
+    const struct mono_ms envs = profiles_due(w);
     if (envs.v < until.v) {
         until = envs;
     }
@@ -180,7 +179,7 @@ static baton_code handle(struct worker *w, const struct engine_event *event,
         break;
     case ENGINE_tick:
         watch_trust(w);
-        worker_reread_envs(w); /* before the round, which tells what has changed by it */
+        profiles_reread(w); /* before the round, which tells what has changed by it */
         rc = round_tick(w, err);
         if (rc == BATON_OK && !w->blocked) {
             rc = retention_tick(w, err);
