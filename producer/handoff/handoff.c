@@ -165,15 +165,34 @@ static const struct workflow_transition *by_name(const struct deciding *d)
     return NULL;
 }
 
+/* What the sender could have asked for, each once: it is told, and never guessed (I11). */
+static void targets_of(const struct deciding *d, char *ret_text, size_t size)
+{
+    size_t len = 0;
+    ret_text[0] = '\0';
+    for (size_t i = 0; i < d->workflow->n_transitions; i++) {
+        const struct workflow_transition *one = &d->workflow->transitions[i];
+        bool again = one->from != d->from;
+        for (size_t k = 0; k < i && !again; k++) {
+            const struct workflow_transition *before = &d->workflow->transitions[k];
+            again = before->from == d->from && strcmp(before->to, one->to) == 0;
+        }
+        if (!again && len < size) {
+            const int n =
+                snprintf(ret_text + len, size - len, "%s%s", len > 0 ? ", " : "", one->to);
+            len += n > 0 ? (size_t)n : 0;
+        }
+    }
+}
+
 static baton_code check_resolve_transition(struct deciding *d)
 {
     const struct workflow_transition *found = NULL;
     const char *target = d->ask->target;
-    const char *from = workflow_slot_text(d->workflow, d->from).s;
     size_t n = 0;
     size_t n_own = 0;
     char slot[2 * WORKFLOW_NAME_MAX + 2];
-    snprintf(slot, sizeof(slot), "%s", from);
+    snprintf(slot, sizeof(slot), "%s", workflow_slot_text(d->workflow, d->from).s);
     for (size_t i = 0; i < d->workflow->n_transitions; i++) {
         const struct workflow_transition *one = &d->workflow->transitions[i];
         n_own += one->from == d->from;
@@ -190,8 +209,12 @@ static baton_code check_resolve_transition(struct deciding *d)
         return refuse(d, BATON_E_self_target, "%s cannot hand to itself", slot);
     }
     if (n == 0 && (found = by_name(d)) == NULL) {
-        return refuse(d, BATON_E_unknown_target, "no transition leads from %s to '%s'", slot,
-                      target != NULL ? text_quote_of(target).s : "whatever its verdict takes");
+        char known[160];
+        targets_of(d, known, sizeof(known));
+        return refuse(d, BATON_E_unknown_target,
+                      "no transition leads from %s to '%s'; from it they lead to: %s", slot,
+                      target != NULL ? text_quote_of(target).s : "whatever its verdict takes",
+                      known);
     }
     if (n > 1) {
         return refuse(d, BATON_E_ambiguous_target, "%zu transitions lead from %s to '%s'; name %s",

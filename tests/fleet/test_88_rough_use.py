@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from test_67_runs import runs, start  # noqa: F401 (a fixture)
+from test_67_runs import runs, start, until  # noqa: F401 (a fixture)
 from test_87_services import on_terminal
 
 
@@ -141,3 +141,16 @@ def test_f07_nobody_is_told_to_close_a_shared_folder(fresh):
         assert done.status == 2 and "a folder of its own" in done.err and ("chmod 700" in done.err) == command, done
         folders = [one for one in fresh.run("doctor", "--set", "state_dir=shared", "--json").objects if one["check"] == "folders"]
         assert folders and all(one["level"] == "warn" and bool(one["command"]) == command for one in folders), folders
+
+
+@pytest.mark.drivers("local")
+def test_i11_an_unknown_target_is_answered_with_those_there_are(runs):  # noqa: F811
+    """I11: names are exact, and who misspells one is told each target of that sender, once."""
+    runs.plan(turns={"alpha": [{}], "beta": [{"verdict": "escalate"}], "gamma": [{"verdict": "escalate"}]})
+    for service in ("alpha", "beta", "gamma"):
+        runs.worker(service)
+    run = start(runs)
+    until(runs, run, "waiting")
+    for sender, there in (("owner", "reviewer"), ("arbiter", "owner"), ("reviewer", "owner, arbiter")):
+        done = runs.run("handoff", "--run", run, "--from", sender, "--to", "ownr", "--summary", "x", "--timeout", "60s")
+        assert done.status == 3 and f"no transition leads from {sender} to 'ownr'; from it they lead to: {there}\n" in done.err, done
