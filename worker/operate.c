@@ -1,17 +1,16 @@
 /*
- * What operators, origins and lease holders ask of the owner of a turn: cancel, pause, resume,
- * clear, renew, report; replay has a file of its own. Everything acts only through the owner's decision, on
- * the state that the log has (protocol rules 24, 28, 29).
+ * What operators, origins and lease holders ask of the owner of a turn: cancel, pause, resume, clear;
+ * replay, renew and report have files of their own. Everything acts only through the owner's decision,
+ * on the state that the log has (protocol rules 24, 28, 29).
  *
  * In: common/engine/engine.h (ENGINE_control)  Out: worker/move.c, worker/decision.c,
- * worker/replay.c, worker/lease/owner.c
+ * worker/replay.c, worker/lease/owner.c, worker/lease/report.c
  */
 #include "worker/operate.h"
 
 #include "common/base/check.h"
 #include "common/base/diag.h"
 #include "common/base/jsonw.h"
-#include "common/base/limits.h"
 #include "common/base/metrics.h"
 #include "common/engine/engine.h"
 #include "common/log/log.h"
@@ -35,7 +34,6 @@
 #include "worker/profiles.h"
 #include "worker/rest.h"
 #include "worker/restore.h"
-#include "worker/settle.h"
 #include "worker/tell.h"
 #include "worker/trust.h"
 
@@ -46,7 +44,6 @@
 #define PAUSE_KEY "~pause"
 #define CANCEL_PREFIX "~cancel."
 #define NOTE_BYTES_MAX (64 * 1024)
-#define REPORT_BYTES_MAX (512 * 1024)
 
 void operate_answer(struct worker *w, const struct control *control,
                     const struct turn_record *record, baton_code code)
@@ -348,85 +345,6 @@ baton_code operate_restore(struct worker *w, int32_t partition, struct baton_err
     return rc == BATON_OK ? rest_restore(w, partition, err) : rc;
 }
 
-/* ---- report: how an attempt that another worker holds has ended ---- */
-
-/* A result that comes after its attempt had ended is kept, shown, and never applied. */
-static void keep_late(struct worker *w, const struct engine_event *event,
-                      struct turn_record *take_record)
-{
-    struct attempt *attempt = turn_record_attempt(take_record, event->receipt->control->attempt);
-    if (attempt == NULL || attempt->late ||
-        (attempt->state != ATTEMPT_failed && attempt->state != ATTEMPT_cancelled)) {
-        turn_record_done(
-            take_record); /* the same report again, or of an attempt that runs elsewhere */
-        return;
-    }
-    attempt->late = true;
-    (void)decide(w, event->partition, take_record, NULL);
-}
-
-/* Does the result end a turn of this role? */
-static bool ends_turn(enum role role, const char *result, size_t len)
-{
-    struct json_doc *doc = NULL;
-    enum verdict verdict;
-    size_t word_len = 0;
-    bool legal = false;
-
-    if (result != NULL &&
-        json_parse(result, len, REPORT_BYTES_MAX, LIMIT_JSON_DEPTH, &doc, NULL) == BATON_OK) {
-        const struct json_value *word = json_member(json_root(doc), "verdict");
-        if (word != NULL && json_kind(word) == JSON_text) {
-            const char *text = json_text(word, &word_len);
-            legal = verdict_parse(text, word_len, &verdict) && verdict_legal(role, verdict);
-        }
-        json_free(doc);
-    }
-    return legal;
-}
-
-static struct recorded_end end_of_report(const struct control *control,
-                                         const struct turn_record *record, int32_t partition)
-{
-    struct recorded_end end = {
-        .turn = control->turn_id,
-        .attempt = control->attempt,
-        .boot = control->boot,
-        .partition = partition,
-        .failed = control->failed,
-        .class = control->class,
-        .ended_at = control->at,
-    };
-    snprintf(end.usage, sizeof(end.usage), "%s", control->usage != NULL ? control->usage : "");
-    if (!control->failed && ends_turn(record->role, control->result, control->result_len)) {
-        end.result = control->result;
-    } else if (!control->failed) {
-        end.failed = true;
-        end.class = FAILURE_no_verdict;
-        snprintf(end.note, sizeof(end.note),
-                 "the report of its worker has no verdict that the role may give");
-    } else {
-        snprintf(end.note, sizeof(end.note), "reported by the worker that held it");
-    }
-    return end;
-}
-
-/* False, and nothing is decided: what follows from the end cannot be written now. */
-static bool on_report(struct worker *w, const struct engine_event *event,
-                      struct turn_record *take_record)
-{
-    const struct control *control = event->receipt->control;
-    if (take_record->state != TURN_running || take_record->attempt != control->attempt ||
-        strcmp(take_record->lease_boot.s, control->boot.s) != 0) {
-        diag_line(DIAG_debug, "report.stale", D_TURN(take_record),
-                  D_INT("reported", control->attempt));
-        keep_late(w, event, take_record);
-        return true;
-    }
-    const struct recorded_end end = end_of_report(control, take_record, event->partition);
-    return settle_end(w, event->partition, take_record, &end);
-}
-
 /* ---- the one entry ---- */
 
 static baton_code on_turn(struct worker *w, const struct engine_event *event, bool *ret_taken,
@@ -466,7 +384,7 @@ static baton_code on_turn(struct worker *w, const struct engine_event *event, bo
         replay_decide(w, event, &record);
         break;
     case CONTROL_report:
-        *ret_taken = on_report(w, event, &record);
+        *ret_taken = foreign_reported(w, event, &record);
         break;
     case CONTROL_renew:
         foreign_renewed(w, control);

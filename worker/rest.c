@@ -6,7 +6,7 @@
  * or one that has nowhere else to go), or its credential is another one. That outlives the worker, by the
  * note of rest_note.c. After other classes it rests for a while, and a restart tries it again.
  *
- * In: worker/round.c (ends), worker/begin.c and worker/settle.c (which may be taken), worker/start.c and
+ * In: worker/round.c (ends), worker/begin.c and worker/settle.c (which may be taken), worker/profiles.c and
  * worker/reload.c (secrets), worker/operate.c, worker/rest_note.c
  * Out: worker/executor/environment.h, common/record/signer.h
  */

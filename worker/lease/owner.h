@@ -1,5 +1,5 @@
 /*
- * The owner's side of a lease: attempts of its turns that other workers hold (lease/owner.c).
+ * The owner's side of a lease: attempts of its turns that other workers hold (owner.c, report.c).
  *
  * Included by worker/worker.c, worker/round.c, worker/restore.c and worker/operate.c. Engine's thread.
  */
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct control;
+struct engine_event;
 struct turn_record;
 struct worker;
 
@@ -31,6 +32,10 @@ struct foreign {
 /* Starts the lease timer of such an attempt from now, unless it runs already. */
 void foreign_watch(struct worker *w, int32_t partition, const struct turn_record *record);
 void foreign_renewed(struct worker *w, const struct control *control);
+/* Its holder says how it has ended; takes the record. False, and nothing is decided: what follows from
+ * the end cannot be written now (report.c). */
+bool foreign_reported(struct worker *w, const struct engine_event *event,
+                      struct turn_record *take_record);
 void foreign_remove(struct worker *w, const char *turn_id);
 void foreign_drop_all(struct worker *w);
 /* Declares lost what was not renewed in time, and the control topic is read to its end (rule 25).

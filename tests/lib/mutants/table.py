@@ -91,7 +91,7 @@ PROTOCOL = (
      "if (!*ret_cancelled && may_cancel(w, who, record)) {", "if (!*ret_cancelled) {",
      "fleet/test_40_operators.py test_rule_28_a_cancel_by_who_may_not_is_dropped"),
     # ---- leases ----
-    ("report_without_its_token", "rule 21, X23", "worker/operate.c",
+    ("report_without_its_token", "rule 21, X23", "worker/lease/report.c",
      "take_record->attempt != control->attempt ||\n        strcmp(take_record->lease_boot.s, control->boot.s) != 0) {",
      "take_record->attempt != control->attempt) {",
      "fleet/test_40_operators.py test_x23_reports_without_the_token"),
