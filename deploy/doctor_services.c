@@ -15,8 +15,6 @@
 #include <string.h>
 
 #define WAITING_LONG_MS 60000
-#define STOPPED_LATE_MS 60000 /* behind a deadline: longer than any executor is given to end */
-#define DATE_SLACK_MS 5000
 
 #define ROLE_OF(turn) role_word((turn)->role)
 
@@ -41,6 +39,17 @@ static void check_group(struct doctor *d, const struct service_view *view)
                      "%s: no worker runs, and turn %.12s (%s of %s) is %s since %s", name,
                      view->oldest.id.s, ROLE_OF(&view->oldest), view->oldest.task.s,
                      turn_state_word(view->oldest.state), wall_text(view->oldest.since).s);
+    } else if (service_view_untaken(view)) {
+        doctor_found(
+            d, LEVEL_warn, BATON_OK,
+            MEND_HINT("if that stays so: `baton doctor` on the hosts of its workers, and "
+                      "their logs"),
+            "a worker that may not write its turn log cannot tell that to anybody elsewhere",
+            "%s: %lld handoffs wait, the oldest (turn %.12s) for %s, and its %zu workers "
+            "run nothing",
+            name, (long long)view->lag,
+            view->waiting.s[0] != '\0' ? view->waiting.s : "not to be seen",
+            quantity_age_text(view->oldest_ms).s, view->n_workers);
     } else if (unowned > 0) {
         doctor_found(d, LEVEL_warn, BATON_OK,
                      MEND_HINT("look again in a few seconds: a group is divided anew within a "
@@ -133,7 +142,7 @@ static void check_running(struct doctor *d, const struct service_view *view,
 {
     const struct config_service *service = view->service;
     const struct wall_ms now = wall_now();
-    const struct wall_ms stop = {turn->since.v + service->deadline_ms};
+    struct wall_ms stop = {turn->since.v + service->deadline_ms};
     const pid_t program = program_of(turn);
     struct progress progress;
     int64_t last = turn->since.v;
@@ -145,7 +154,7 @@ static void check_running(struct doctor *d, const struct service_view *view,
     if (!lives(view, turn->worker.s)) {
         return; /* it stops, or is taken over: that goes by itself, or no worker runs, which is told */
     }
-    if (now.v > stop.v + STOPPED_LATE_MS + DATE_SLACK_MS) {
+    if (service_view_overdue(view, turn, &stop)) {
         char mend[256];
         snprintf(
             mend, sizeof(mend),

@@ -145,6 +145,7 @@ void service_json(const struct service_view *view, const struct baton_error *lac
     jsonw_end(&w);
     jsonw_key_int(&w, "partitions", view->partitions);
     jsonw_key_bool(&w, "paused", view->paused > 0);
+    jsonw_key_bool(&w, "stalled", service_view_stalled(view));
     circuits_json(&w, view);
     blocked_json(&w, view);
     profiles_json(&w, view);

@@ -103,6 +103,23 @@ static void workers_text(const struct service_view *view, struct buf *out)
         line(out, "%d of %d partitions belong to none of them just now",
              (int)service_view_unowned(view), (int)view->partitions);
     }
+    for (size_t i = 0; i < view->n_running; i++) {
+        const struct service_turn *turn = &view->running[i];
+        struct wall_ms stop;
+        if (service_view_overdue(view, turn, &stop)) {
+            line(out,
+                 "%.12s should have been stopped by %s at %s: its disk may be full, or its log "
+                 "closed "
+                 "to it; baton doctor on its host says which",
+                 turn->id.s, turn->worker.s, command_time(stop).s);
+        }
+    }
+    if (service_view_untaken(view)) {
+        line(out,
+             "handoffs wait for %s, and they run nothing: if that stays so, baton doctor on their "
+             "hosts says why",
+             quantity_age_text(view->oldest_ms).s);
+    }
     if (view->n_workers == 0 && view->partitions > 0) {
         line(out, "no worker runs: baton worker --service %s", view->service->name.s);
     }
@@ -195,6 +212,9 @@ static const char *now_word(const struct service_view *view, const struct baton_
     }
     if (view->n_circuits > 0) {
         return "circuit";
+    }
+    if (service_view_stalled(view)) {
+        return "stalled";
     }
     const struct wall_ms now = wall_now();
     for (size_t i = 0; i < view->service->n_profiles; i++) {

@@ -13,6 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WAITING_LONG_MS 60000
+#define STOPPED_LATE_MS 60000 /* behind a deadline: longer than any executor is given to end */
+#define DATE_SLACK_MS 5000
+
 #define PAUSE_KEY "~pause"
 #define PAUSE_BYTES_MAX 8192
 
@@ -248,7 +252,7 @@ baton_code service_view_read(struct log *log, const struct config *config,
                              const struct config_service *service, bool with_turns,
                              struct service_view *ret_view, struct baton_error *err)
 {
-    struct service_view view = {.service = service};
+    struct service_view view = {.service = service, .with_turns = with_turns};
     struct topic_name handoff = topic_name(TOPIC_handoff, config->prefix.s, service->name.s);
     struct topic_name turns = topic_name(TOPIC_turns, config->prefix.s, service->name.s);
     struct topic_name group = group_of_workers(config->prefix.s, service->name.s);
@@ -286,6 +290,46 @@ int32_t service_view_unowned(const struct service_view *view)
         owned += (int32_t)view->workers[i].count;
     }
     return view->n_workers > 0 && owned < view->partitions ? view->partitions - owned : 0;
+}
+
+static bool lives(const struct service_view *view, const char *worker)
+{
+    for (size_t i = 0; i < view->n_workers; i++) {
+        if (strcmp(view->workers[i].worker, worker) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool service_view_overdue(const struct service_view *view, const struct service_turn *turn,
+                          struct wall_ms *ret_stop)
+{
+    const int64_t stop_ms = turn->since.v + view->service->deadline_ms;
+    if (turn->state != TURN_running || !lives(view, turn->worker.s) ||
+        wall_now().v <= stop_ms + STOPPED_LATE_MS + DATE_SLACK_MS) {
+        return false;
+    }
+    ret_stop->v = stop_ms;
+    return true;
+}
+
+bool service_view_untaken(const struct service_view *view)
+{
+    return view->with_turns && view->n_workers > 0 && view->n_running == 0 &&
+           view->oldest_ms > WAITING_LONG_MS && service_view_unowned(view) == 0 &&
+           view->paused == 0 && view->n_circuits == 0 && view->n_blocked == 0;
+}
+
+bool service_view_stalled(const struct service_view *view)
+{
+    struct wall_ms stop;
+    for (size_t i = 0; i < view->n_running; i++) {
+        if (service_view_overdue(view, &view->running[i], &stop)) {
+            return true;
+        }
+    }
+    return service_view_untaken(view);
 }
 
 void service_view_done(struct service_view *view)

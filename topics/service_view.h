@@ -48,9 +48,10 @@ struct service_view {
     struct log_group_member *workers;     /* freed by service_view_done */
     size_t n_workers;
     int32_t partitions;
-    int64_t lag;                     /* handoffs that nobody has taken in */
-    int64_t oldest_ms;               /* age of the oldest of them; -1: none */
-    struct turn_id waiting;          /* the oldest of them, as its key says; "": none, or hidden */
+    int64_t lag;            /* handoffs that nobody has taken in */
+    int64_t oldest_ms;      /* age of the oldest of them; -1: none */
+    struct turn_id waiting; /* the oldest of them, as its key says; "": none, or hidden */
+    bool with_turns;
     int64_t turns[TURN_STATE_COUNT]; /* filled with turns only, as all that follows */
     size_t unreadable;
     struct service_turn oldest;   /* of those that were taken in and are open */
@@ -75,6 +76,16 @@ void service_view_done(struct service_view *view);
 /* Partitions of a service with workers that none of them has: its group is dividing them anew, or
  * something keeps it from that. 0 where no worker lives. */
 int32_t service_view_unowned(const struct service_view *view);
+/* When an attempt that runs is to be stopped at the latest; false: that is not long past, or its worker does not
+ * live. Where it is, its worker cannot tell the end of it (a full disk, a turn log that may not be written), or
+ * is stuck: the log alone does not say which, `doctor` on its host does. */
+bool service_view_overdue(const struct service_view *view, const struct service_turn *turn,
+                          struct wall_ms *ret_stop);
+/* Do handoffs wait for longer than a minute although workers live and run nothing, and nothing that they have
+ * told keeps them? A worker that may not write its turn log cannot tell that there. */
+bool service_view_untaken(const struct service_view *view);
+/* Either of both. */
+bool service_view_stalled(const struct service_view *view);
 /* Does any worker of the service live? (as its group says) */
 baton_code service_has_worker(struct log *log, const char *prefix, const char *service,
                               bool *ret_any, struct baton_error *err);

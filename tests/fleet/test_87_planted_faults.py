@@ -125,6 +125,32 @@ def test_a_right_to_read_or_to_look_that_is_missing(seen):  # noqa: F811
 
 @pytest.mark.drivers("kafka")
 @pytest.mark.heavy
+def test_a_turn_log_that_may_not_be_written_is_seen_from_elsewhere(seen, tmp_path):  # noqa: F811
+    """Its worker cannot tell it there: services and doctor of any host say that handoffs wait and its workers run nothing."""
+    host, later = seen.host, Clock(str(tmp_path), "later", 600).environment
+    ready(seen.worker("alpha"))
+
+    def told():
+        alpha = next(one for one in host.run("services", "--json", environment=later).ok().objects if one["service"] == "alpha")
+        return alpha["stalled"], alpha["lag"]
+
+    assert told() == (False, 0)
+    missing = right(seen, "alpha", host.topic("turns"), "Write")
+    acls.take(host.brokers, missing)
+    turn = host.published("alpha", "owner", "t-1")
+    wait_until(lambda: host.workers[0].events("engine.waits"), what="the worker to meet the missing right")
+    assert told() == (True, 1)
+    text = host.run("services", environment=later).ok().out
+    assert re.search(r"^  handoffs wait for \S+, and they run nothing: ", text, re.M) and re.search(r"^alpha .* stalled$", text, re.M), text
+    finding = found(host, "run nothing", **later)
+    assert finding["level"] == "warn" and turn[:12] in finding["text"] and "hosts of its workers" in finding["mend"], finding
+    acls.give(host.brokers, [missing, right(seen, "alpha", host.topic("turns"), "DescribeConfigs")])
+    host.ends(turn, "completed", 60)
+    assert told() == (False, 0)
+
+
+@pytest.mark.drivers("kafka")
+@pytest.mark.heavy
 def test_a_missing_right(seen):  # noqa: F811
     """The brokers do not let a worker's principal write: doctor says so before anything has failed, and prints what an administrator
     runs, and the end of the turn that runs meanwhile is told. (One that was blocked: test_46_rights.py.)"""

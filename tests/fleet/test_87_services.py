@@ -1,4 +1,5 @@
 """`baton services` as the fleet's front page: numbers in a table of 80 columns, and below it each service."""
+import os
 import re
 import subprocess
 
@@ -6,6 +7,8 @@ import pytest
 
 from host import binary, ready, wait_until
 from test_67_runs import runs, start, until  # noqa: F401 (a fixture)
+from test_80_thousand import fill, small_disk  # noqa: F401 (a fixture)
+from wallclock import Clock
 
 
 def on_terminal(host, *words, columns=80):
@@ -100,3 +103,26 @@ def test_the_list_of_runs_fits_80_columns(runs):  # noqa: F811
     assert runs.run("runs", "show", short, "--json").ok().one["run_id"] == run
     whole = runs.run("runs", "list").ok().out
     assert run in whole and "owner at alpha" in whole and "a-task-with-a-long-name-17" in whole, whole
+
+
+@pytest.mark.heavy
+def test_f04_a_worker_whose_disk_is_full_is_seen_from_elsewhere(fresh, small_disk, tmp_path):  # noqa: F811
+    """F04: it can tell nobody; but the log shows an attempt whose end should have been told for a minute. (Handoffs that are
+    not taken: test_a_turn_log_that_may_not_be_written_is_seen_from_elsewhere.)"""
+    host = fresh.configure({"alpha": None}, state_dir=small_disk)
+    host.plan(default=[{"until": host.fake + "/go"}])
+    later = Clock(str(tmp_path), "later", 3600).environment
+    ready(host.worker("alpha", "w1"))
+    turn = host.published("alpha", "owner", "t-1")
+    host.called(1, turn=turn)
+    ballast = fill(small_disk)
+    open(host.fake + "/go", "w", encoding="ascii").close()
+    wait_until(lambda: host.workers[0].events("store.blocked"), what="the worker to meet its full disk")
+    assert row(host)["stalled"] is False, "its time is not over"
+    told = next(one for one in host.run("services", "--json", environment=later).ok().objects if one["service"] == "alpha")
+    text = host.run("services", environment=later).ok().out
+    assert told["stalled"] and re.search(r"^alpha .* stalled$", text, re.M), text
+    assert f"{turn[:12]} should have been stopped by w1 at " in text and "baton doctor on its host" in " ".join(text.split()), text
+    os.unlink(ballast)
+    host.ends(turn, "completed", 40)
+    assert row(host)["stalled"] is False
