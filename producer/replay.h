@@ -18,7 +18,7 @@
     ROW(replayed, "its owner has queued the next attempt")                                         \
     ROW(passed, "its owner has passed it on")                                                      \
     ROW(queued, "the replay is in the log; no worker has answered yet")                            \
-    ROW(already, "it was replayed before; nothing was done")                                       \
+    ROW(already, "it was replayed or published again before; nothing was done")                    \
     ROW(written, "its original bytes are in its topic again")                                      \
     ROW(signed, "expired: signed again by its origin, and in its topic")                           \
     ROW(waits, "its bytes are in its topic already; nobody has taken them yet")                    \

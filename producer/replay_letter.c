@@ -200,6 +200,12 @@ static baton_code replay_one(struct replays *all, const struct ref *ref,
     }
     switch (state) {
     case WRITTEN_known: /* it would be a duplicate at best */
+        if (letter->code == BATON_E_turn_conflict && !all->request->hold) {
+            return baton_fail(err, BATON_E_turn_conflict,
+                              "turn %s is known with another content, so this record is never "
+                              "taken: publish it with another key",
+                              letter->turn_id);
+        }
         result->what = REPLAYED_already;
         return BATON_OK;
     case WRITTEN_waits:

@@ -154,3 +154,17 @@ def test_i11_an_unknown_target_is_answered_with_those_there_are(runs):  # noqa: 
     for sender, there in (("owner", "reviewer"), ("arbiter", "owner"), ("reviewer", "owner, arbiter")):
         done = runs.run("handoff", "--run", run, "--from", sender, "--to", "ownr", "--summary", "x", "--timeout", "60s")
         assert done.status == 3 and f"no transition leads from {sender} to 'ownr'; from it they lead to: {there}\n" in done.err, done
+
+
+def test_d19_a_conflict_is_not_said_to_have_been_replayed(host):
+    """D19: a record whose key was used for something else was never replayed and never can be: who names it is told so. Chosen among many
+    it fails nothing."""
+    host.worker("alpha", "w1")
+    turn = host.published("alpha", "reviewer", "t-1", "--key", "k", "--summary", "one")
+    host.ends(turn, "completed")
+    host.publish("alpha", "reviewer", "t-1", "--key", "k", "--summary", "two")
+    letter = host.letter("turn_conflict")
+    done = host.run("dlq", "replay", letter["id"], "--json")
+    assert done.status == 7 and (done.one["status"], done.one["code"]) == ("failed", "turn_conflict") and "another key" in done.one["error"], done
+    assert host.run("dlq", "replay", "--code", "turn_conflict", "--json").ok().one["status"] == "already"
+    assert len(host.calls(turn=turn)) == 1 and len(host.letters()) == 1
