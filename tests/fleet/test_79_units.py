@@ -161,12 +161,11 @@ def unit_host():
     """A host set up as the page of the units says, in a folder that others get into as far as its modes let them."""
     if os.getuid() != 0 or not shutil.which("setpriv"):
         pytest.skip("only root becomes another user")
-    folder = tempfile.mkdtemp(prefix="baton-unit-", dir="/tmp")
-    os.chmod(folder, 0o755)
-    host = units.UnitHost(folder)
-    yield host
-    host.finish()
-    shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory(prefix="baton-unit-", dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        host = units.UnitHost(folder)
+        yield host
+        host.finish()
 
 
 def test_x35_the_shipped_units_two_users(unit_host):
