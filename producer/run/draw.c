@@ -319,9 +319,12 @@ static void add_at_turn(const struct run *run, const struct run_turn *turn, stru
     const struct run_turn *sender = before(run, turn);
     const bool runs = turn->state == TURN_running && turn->claimed_at.v > 0;
     const struct wall_ms since = runs ? turn->claimed_at : turn->begun_at;
-    buf_printf(out, "at turn: %s at %s as %s, %s for %s, since %.19sZ", turn->slot.s,
-               turn->service.s, role_word(turn->role), turn_state_word(turn->state),
-               time_word(now.v - since.v).s, wall_text(since).s);
+    buf_printf(out, "at turn: %s at %s as %s, %s", turn->slot.s, turn->service.s,
+               role_word(turn->role), turn_state_word(turn->state));
+    /* Of a parked one the run knows when it began, and not when it was parked. */
+    buf_printf(
+        out, turn->state == TURN_parked ? "; it began %s ago, at %.19sZ" : " for %s, since %.19sZ",
+        time_word(now.v - since.v).s, wall_text(since).s);
     if (turn->attempt > 1) {
         buf_printf(out, ", attempt %d", turn->attempt);
     }

@@ -168,3 +168,14 @@ def test_d19_a_conflict_is_not_said_to_have_been_replayed(host):
     assert done.status == 7 and (done.one["status"], done.one["code"]) == ("failed", "turn_conflict") and "another key" in done.one["error"], done
     assert host.run("dlq", "replay", "--code", "turn_conflict", "--json").ok().one["status"] == "already"
     assert len(host.calls(turn=turn)) == 1 and len(host.letters()) == 1
+
+
+@pytest.mark.drivers("local")
+def test_h20_since_when_a_turn_is_parked_is_not_made_up(runs):  # noqa: F811
+    """H-20: a run knows when its turn began; of a parked one that is not told as the time since which it is parked."""
+    runs.plan(default=[{"class": "bad_request"}])
+    runs.worker("alpha", "w1")
+    run = start(runs)
+    until(runs, run, "waiting")
+    text = runs.run("runs", "show", run).ok().out
+    assert ", parked; it began " in text and "parked for" not in text, text

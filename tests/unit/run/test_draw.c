@@ -79,7 +79,7 @@ static void test_the_path_of_a_run(void **state)
           "    #3 rev.b at one                       parked   1h06m\n"
           "     :  noted -> dev (8 left)\n"
           "     :  denied -> end\n",
-          "at turn: rev.b at one as reviewer, parked for 1h06m, since 1970-01-01T00:00:22Z\n"
+          "at turn: rev.b at one as reviewer, parked; it began 1h06m ago, at 1970-01-01T00:00:22Z\n"
           "    because: budget_exceeded\n"
           "at turn: rev.a at one as reviewer, running for 10s, since 1970-01-01T01:06:41Z\n"
           "    because: dev said done (review)\n");
