@@ -1,4 +1,4 @@
-/* Reads dead-letter topics for producer/cmd_dlq.c and producer/operate.c. */
+/* Reads dead-letter topics. Called by the verbs of `dlq` (producer/cmd_dlq_*.c) and by what is behind them. */
 #include "topics/letters.h"
 
 #include "common/base/check.h"

@@ -1,4 +1,5 @@
-/* Follows outcomes of one turn for producer/publish.c, producer/operate.c and cmd_turns. */
+/* Follows outcomes of one turn. Called by who has sent something: producer/publish_wait.c, producer/operate.c,
+ * producer/ask.c. */
 #include "topics/outcomes.h"
 
 #include "common/base/jsonw.h"

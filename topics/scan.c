@@ -1,4 +1,4 @@
-/* Reads partitions for turn_log, letters and service_view. */
+/* Reads partitions. Called by the readers of this folder, and by producer/ for control and run records. */
 #include "topics/scan.h"
 
 #include "common/base/hash.h"

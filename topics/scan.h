@@ -1,6 +1,7 @@
 /*
  * Reading what a topic's partition holds now, from its first record to the end that it had when the
- * reading began. Memory does not grow with what is read. Called by the readers of this folder.
+ * reading began. Memory does not grow with what is read. Called by the readers of this folder,
+ * and by producer/ (run_log, operate, replay_letter).
  */
 #ifndef BATON_TOPICS_SCAN_H
 #define BATON_TOPICS_SCAN_H

@@ -2,7 +2,8 @@
  * What the turn logs say: the state of turns, as their owners wrote it.
  *
  * Readers believe the turn log's writer; nothing here is verified, since nothing here executes.
- * Read without a group and without a store. Called by producer/ for `turns`, `dlq`, `services`.
+ * Read without a group and without a store. Called by producer/ for `turns` and `dlq`, and by
+ * cmd_keys.c.
  */
 #ifndef BATON_TOPICS_TURN_LOG_H
 #define BATON_TOPICS_TURN_LOG_H
