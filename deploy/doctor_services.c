@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WAITING_LONG_MS 60000
-
 #define ROLE_OF(turn) role_word((turn)->role)
 
 /* ---- its group ---- */
@@ -26,7 +24,7 @@ static void check_group(struct doctor *d, const struct service_view *view)
     const int32_t unowned = service_view_unowned(view);
     char start[128];
     snprintf(start, sizeof(start), "baton worker --service %s", name);
-    if (view->n_workers == 0 && view->oldest_ms > WAITING_LONG_MS) {
+    if (view->n_workers == 0 && view->oldest_ms > SERVICE_WAITING_LONG_MS) {
         doctor_found(d, LEVEL_warn, BATON_OK, MEND_COMMAND(start), NULL,
                      "%s: %lld handoffs wait, the oldest (turn %.12s) for %s, and no worker runs",
                      name, (long long)view->lag,
@@ -105,16 +103,6 @@ static pid_t program_of(const struct service_turn *turn)
     return sweep_program(&(struct sweep_mark){.equals = mark, .begins = "BATON_WORKER="});
 }
 
-static bool lives(const struct service_view *view, const char *worker)
-{
-    for (size_t i = 0; i < view->n_workers; i++) {
-        if (strcmp(view->workers[i].worker, worker) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Silent for half of its time. What it said last is known on its worker's host only; elsewhere nothing is
  * said before its time is over. */
 static void found_silent(struct doctor *d, const struct service_view *view,
@@ -151,7 +139,7 @@ static void check_running(struct doctor *d, const struct service_view *view,
     if (here && progress.at.v > last) {
         last = progress.at.v;
     }
-    if (!lives(view, turn->worker.s)) {
+    if (!service_view_lives(view, turn->worker.s)) {
         return; /* it stops, or is taken over: that goes by itself, or no worker runs, which is told */
     }
     if (service_view_overdue(view, turn, &stop)) {

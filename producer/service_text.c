@@ -130,11 +130,7 @@ static void left_text(const struct service_view *view, struct buf *out)
 {
     for (size_t i = 0; i < view->n_running; i++) {
         const struct service_turn *turn = &view->running[i];
-        bool lives = false;
-        for (size_t k = 0; k < view->n_workers; k++) {
-            lives = lives || strcmp(view->workers[k].worker, turn->worker.s) == 0;
-        }
-        if (!lives) {
+        if (!service_view_lives(view, turn->worker.s)) {
             line(out, "%.12s (%s of %s) was begun by %s, which is not in its group", turn->id.s,
                  role_word(turn->role), turn->task.s, turn->worker.s);
         }

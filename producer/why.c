@@ -251,8 +251,6 @@ static void look_at_service(struct why *why, const struct why_sources *from, con
 
 /* ---- what it waits for, by its state ---- */
 
-#define DATE_SLACK_MS 5000 /* its worker's clock and this one */
-
 static void may_cancel(struct why *why, const char *turn_id)
 {
     may(why, "it ends, and what runs is stopped", "baton turns cancel %.12s --reason TEXT",
@@ -319,16 +317,6 @@ static void is_queued(struct why *why, const struct why_sources *from)
     may_cancel(why, from->turn_id);
 }
 
-static bool lives(const struct service_view *view, const char *worker)
-{
-    for (size_t i = 0; view != NULL && i < view->n_workers; i++) {
-        if (strcmp(view->workers[i].worker, worker) == 0) {
-            return true;
-        }
-    }
-    return view == NULL;
-}
-
 /* Its worker is gone, or stops: who has the turn next. */
 static void worker_is_gone(struct why *why, const struct why_sources *from)
 {
@@ -350,7 +338,8 @@ static void look_at_deadline(struct why *why, const struct why_sources *from,
     const struct wall_ms own = life_deadline(&from->life->now);
     const int64_t after = started_at.v + service->deadline_ms;
     const struct wall_ms stop = {own.v != 0 && own.v < after ? own.v : after};
-    if (alive ? from->now.v <= stop.v + service->grace_ms + DATE_SLACK_MS : from->now.v <= stop.v) {
+    if (alive ? from->now.v <= stop.v + service->grace_ms + SERVICE_DATE_SLACK_MS
+              : from->now.v <= stop.v) {
         why->next_at = stop;
         say(&why->now, NO_TIME, "it is stopped at its deadline, %s", wall_text(stop).s);
     } else if (alive) {
@@ -368,7 +357,7 @@ static void is_running(struct why *why, const struct why_sources *from)
     const struct attempt *last =
         from->life->n_attempts > 0 ? &from->life->attempts[from->life->n_attempts - 1] : NULL;
     const struct config_service *service = config_service_find(from->config, from->life->service);
-    const bool alive = lives(from->view, now->lease_worker.s);
+    const bool alive = from->view == NULL || service_view_lives(from->view, now->lease_worker.s);
     say(&why->now, last != NULL ? last->started_at : NO_TIME, "worker %s %s attempt %d",
         now->lease_worker.s, alive ? "executes" : "has begun", now->attempt);
     if (!alive) {

@@ -13,9 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAITING_LONG_MS 60000
 #define STOPPED_LATE_MS 60000 /* behind a deadline: longer than any executor is given to end */
-#define DATE_SLACK_MS 5000
 
 #define PAUSE_KEY "~pause"
 #define PAUSE_BYTES_MAX 8192
@@ -292,7 +290,7 @@ int32_t service_view_unowned(const struct service_view *view)
     return view->n_workers > 0 && owned < view->partitions ? view->partitions - owned : 0;
 }
 
-static bool lives(const struct service_view *view, const char *worker)
+bool service_view_lives(const struct service_view *view, const char *worker)
 {
     for (size_t i = 0; i < view->n_workers; i++) {
         if (strcmp(view->workers[i].worker, worker) == 0) {
@@ -306,8 +304,8 @@ bool service_view_overdue(const struct service_view *view, const struct service_
                           struct wall_ms *ret_stop)
 {
     const int64_t stop_ms = turn->since.v + view->service->deadline_ms;
-    if (turn->state != TURN_running || !lives(view, turn->worker.s) ||
-        wall_now().v <= stop_ms + STOPPED_LATE_MS + DATE_SLACK_MS) {
+    if (turn->state != TURN_running || !service_view_lives(view, turn->worker.s) ||
+        wall_now().v <= stop_ms + STOPPED_LATE_MS + SERVICE_DATE_SLACK_MS) {
         return false;
     }
     ret_stop->v = stop_ms;
@@ -317,7 +315,7 @@ bool service_view_overdue(const struct service_view *view, const struct service_
 bool service_view_untaken(const struct service_view *view)
 {
     return view->with_turns && view->n_workers > 0 && view->n_running == 0 &&
-           view->oldest_ms > WAITING_LONG_MS && service_view_unowned(view) == 0 &&
+           view->oldest_ms > SERVICE_WAITING_LONG_MS && service_view_unowned(view) == 0 &&
            view->paused == 0 && view->n_circuits == 0 && view->n_blocked == 0;
 }
 

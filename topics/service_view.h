@@ -17,6 +17,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define SERVICE_WAITING_LONG_MS 60000 /* a handoff that is older waits for long */
+#define SERVICE_DATE_SLACK_MS 5000    /* a worker's clock and this one */
+
 /* By whom, why and when turns of the service were told to wait. */
 struct service_pause {
     struct plain_id by;
@@ -76,6 +79,8 @@ void service_view_done(struct service_view *view);
 /* Partitions of a service with workers that none of them has: its group is dividing them anew, or
  * something keeps it from that. 0 where no worker lives. */
 int32_t service_view_unowned(const struct service_view *view);
+/* Is that worker in the service's group now? */
+bool service_view_lives(const struct service_view *view, const char *worker);
 /* When an attempt that runs is to be stopped at the latest; false: that is not long past, or its worker does not
  * live. Where it is, its worker cannot tell the end of it (a full disk, a turn log that may not be written), or
  * is stuck: the log alone does not say which, `doctor` on its host does. */
