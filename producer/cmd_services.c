@@ -64,7 +64,9 @@ static void switched(struct command *cmd, enum control_kind kind, const char *se
         buf_add_char(&out, '\n');
     } else {
         buf_printf(&out, "%s  %s%s\n", status, service,
-                   operated->answered ? "" : ": not every partition's worker has answered yet");
+                   operated->answered ? ""
+                   : operated->nobody ? ": no worker runs; it holds as soon as one does"
+                                      : ": not every partition's worker has answered yet");
     }
     command_print(cmd, &out);
     buf_done(&out);

@@ -130,6 +130,7 @@ static baton_code operate(struct session *session, struct control *control, cons
         (rc = service_has_worker(session->log, prefix, service, &alive, err)) != BATON_OK) {
         goto out;
     }
+    operated.nobody = !alive;
     if (alive && timeout_ms > 0) {
         struct mono_ms until = {mono_now().v + timeout_ms};
         rc = await(session, watch, control, all ? partitions : 1, until, &operated, err);

@@ -20,6 +20,7 @@
 struct operated {
     struct plain_id id;   /* of the record */
     bool answered;        /* false: no worker answered in time; it will be taken in */
+    bool nobody;          /* not answered, since no worker of the service runs */
     baton_code code;      /* the answer: ok, or why it has no effect */
     struct service_id to; /* a cancel: where its owner forwarded it, "" if it did not */
 };

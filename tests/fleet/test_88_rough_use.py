@@ -3,6 +3,7 @@ import os
 
 import pytest
 
+from host import wait_until
 from test_67_runs import runs, start, until  # noqa: F401 (a fixture)
 from test_87_services import on_terminal
 
@@ -179,3 +180,13 @@ def test_h20_since_when_a_turn_is_parked_is_not_made_up(runs):  # noqa: F811
     until(runs, run, "waiting")
     text = runs.run("runs", "show", run).ok().out
     assert ", parked; it began " in text and "parked for" not in text, text
+
+
+@pytest.mark.drivers("local")
+def test_a_pause_without_a_worker_says_so(host):
+    """Nobody answers where nobody runs: that is told, and not that some have yet to answer; the pause holds once a worker is there."""
+    done = host.run("services", "pause", "alpha", "--reason", "a look").ok()
+    assert done.out == "queued  alpha: no worker runs; it holds as soon as one does\n", done
+    host.worker("alpha", "w1")
+    wait_until(lambda: "paused by" in host.run("services").out, what="the pause to hold")
+    assert host.run("services", "resume", "alpha").ok().out.startswith("resumed"), "a worker answers"
