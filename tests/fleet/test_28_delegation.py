@@ -3,6 +3,7 @@ import hashlib
 import json
 import os
 import random
+import signal
 
 import pytest
 
@@ -240,8 +241,10 @@ def test_r13_a_missing_fallback_is_passed_over(fresh):
     assert story(host.show(turn)) == [(1, "alpha", "delegated", "auth"), (2, "gamma", "completed", None)]
 
 
-def test_r13_one_bad_target_does_not_stop_the_others(fresh):
-    """DESIGN section 4: the topic vanishes under a running worker: what it meant to pass on takes the next action, the rest ends."""
+@pytest.mark.parametrize("ends", ["apart", "together"])
+def test_r13_one_bad_target_does_not_stop_the_others(fresh, ends):
+    """DESIGN section 4: the topic vanishes under a running worker: what it meant to pass on takes the next action, the rest ends;
+    also when all of it is one transaction, of which the broker refuses every partition for that one's sake."""
     host = fresh.configure({"alpha": None, "beta": None}, roles={"reviewer": {"chain": ["alpha", "beta"]}})
     host.plan(default=[{"until": host.fake + "/go"}], tasks={"t-bad": [{"until": host.fake + "/go", "class": "auth"}]})
     bad = host.published("alpha", "reviewer", "t-bad")
@@ -250,13 +253,19 @@ def test_r13_one_bad_target_does_not_stop_the_others(fresh):
     host.called(4)
     assert not worker.events("fallback.unavailable")
     host.log.drop(host.topic("handoff", "beta"))
+    if ends == "together":
+        worker.freeze()
     open(host.fake + "/go", "w", encoding="ascii").close()
+    wait_until(lambda: len([line for line in host.lines() if line["event"] == "end"]) == 4, what="all executors to end")
+    worker.process.send_signal(signal.SIGCONT)
     for turn in good:
         host.ends(turn, "completed")
     shown = host.ends(bad, "parked")
     assert story(shown) == [(1, "alpha", "failed", "auth")] and shown["role"] == "reviewer"
     event, = worker.events("engine.target_unavailable")
     assert event["topic"] == host.topic("handoff", "beta") and event["code"] == "topic_missing"
+    assert len(worker.events("turn.delegated")) == 1, f"who is to blame is known at once\n{worker.log}"
+    assert not worker.events("kafka.producer_broken"), worker.log
     assert len([one for one in outcomes(host, bad) if one["event"] == "delegated"]) == 0
 
 

@@ -69,7 +69,8 @@ static bool says_lost(rd_kafka_resp_err_t cause)
 static bool never_began(const struct kafka_member *member, rd_kafka_resp_err_t cause)
 {
     return cause == RD_KAFKA_RESP_ERR_INVALID_TXN_STATE &&
-           member->settled.code == BATON_E_not_permitted &&
+           (member->settled.code == BATON_E_not_permitted ||
+            member->settled.code == BATON_E_topic_missing) &&
            member->settled.verdict == LOG_VERDICT_aborted;
 }
 
@@ -263,6 +264,14 @@ static int64_t find_missing(struct kafka_member *member, const struct log_txn *t
     return -1;
 }
 
+/* May a topic have gone away, though no record's report names it? The coordinator of transactions
+ * can hear of it before the client does, and then refuses all partitions that it is given at once. */
+static bool may_be_missing(rd_kafka_resp_err_t cause)
+{
+    return cause == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT || cause == RD_KAFKA_RESP_ERR__TIMED_OUT ||
+           cause == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+}
+
 static struct log_commit_result delivery_failed(struct kafka_member *member,
                                                 const struct log_txn *txn,
                                                 rd_kafka_resp_err_t cause, struct baton_error *err)
@@ -272,8 +281,7 @@ static struct log_commit_result delivery_failed(struct kafka_member *member,
         return broken(member, fatal, err);
     }
     int64_t culprit = deliveries_blamed(member, txn, &cause);
-    if (culprit < 0 &&
-        (cause == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT || cause == RD_KAFKA_RESP_ERR__TIMED_OUT)) {
+    if (culprit < 0 && may_be_missing(cause)) {
         culprit = find_missing(member, txn);
         cause = culprit >= 0 ? RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART : cause;
     }
