@@ -289,7 +289,7 @@ def test_a_delay_outlives_a_restart(host):
 def test_the_log_forgets_nothing_when_every_store_is_lost(host):
     """Losing a store costs work, not correctness: what ended stays ended, what was open goes on."""
     host.plan(default=[{}], tasks={"t-parked": [{"class": "bad_request"}, {}],
-                                   "t-queued": [{"class": "rate_limited", "retry_after_ms": 1500}, {}]})
+                                   "t-queued": [{"class": "rate_limited", "retry_after_ms": 4000}, {}]})
     turns = {task: host.published("alpha", "reviewer", task) for task in ("t-done", "t-parked", "t-queued")}
     worker = host.worker("alpha", "w1")
     for task, state in (("t-done", "completed"), ("t-parked", "parked"), ("t-queued", "queued")):

@@ -13,7 +13,7 @@ import xml.etree.ElementTree as ElementTree
 
 
 CHANCE = 6
-SAID = 3000  # of each failure, so much
+SAID = 1500  # of each failure that is tried once more, so much of its beginning and of its end
 
 
 def cases(path):
@@ -24,6 +24,10 @@ def cases(path):
         more = [one.get("value") for one in case.iter("property") if one.get("name") == "once_more"]
         left = [child for child in case if child.tag == "skipped"]
         yield name, bad, left, more[0] if len(more) >= len(bad) > 0 else None
+
+
+def ends_of(text):
+    return text if len(text) <= 2 * SAID else f"{text[:SAID]}\n[…]\n{text[-SAID:]}"
 
 
 def findings(folder):
@@ -52,7 +56,7 @@ def main():
         for name, bad, left, more in found:
             if more and more in again:
                 notes.append(f"---- {name} failed among the others, so it was tried once more with nothing beside it; it had said:")
-                notes += [(part.text or part.get("message") or "")[-SAID:] for part in bad]
+                notes += [ends_of(part.text or part.get("message") or "") for part in bad]
                 continue
             if bad:
                 failed += 1
