@@ -1,6 +1,6 @@
 /*
  * `baton turns why`: what a turn waits for, who must act, and which command changes that.
- * In: producer/cmd_turns.c  Out: producer/why.c, topics/service_view.h
+ * In: producer/cmd_turns.c  Out: producer/why_print.c, topics/service_view.h
  */
 #include "producer/cmd_turns.h"
 

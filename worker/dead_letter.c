@@ -18,7 +18,6 @@
 #include "common/record/headers.h"
 #include "topics/catalogue.h"
 #include "worker/internal.h"
-#include "worker/tell.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,12 +131,6 @@ void dead_letter_parked(struct worker *w, const struct turn_record *record,
     };
     put_letter(w, &letter, &original);
     buf_done(&attempts);
-}
-
-bool can_tell(const struct worker *w)
-{
-    baton_code code;
-    return !engine_unavailable(w->engine, w->names[TOPIC_outcomes].s, &code);
 }
 
 bool can_bury(const struct worker *w)

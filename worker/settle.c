@@ -4,7 +4,7 @@
  *
  * Every function decides into the batch; nothing has happened before the log has it.
  *
- * In: worker/round.c, worker/restore.c, worker/operate.c  Out: worker/move.c, worker/decision.c,
+ * In: worker/round.c, worker/restore.c, worker/lease/report.c  Out: worker/move.c, worker/decision.c,
  * worker/delegate.c, worker/circuit.c
  */
 #include "worker/settle.h"

@@ -37,6 +37,12 @@ static void set_key(struct telling *telling, const char *run_id, const char *tur
     snprintf(telling->key, sizeof(telling->key), "%s", run_id[0] != '\0' ? run_id : turn_id);
 }
 
+bool can_tell(const struct worker *w)
+{
+    baton_code code;
+    return !engine_unavailable(w->engine, w->names[TOPIC_outcomes].s, &code);
+}
+
 void tell_turn(struct worker *w, const struct turn_record *record, enum outcome_event event)
 {
     struct outcome outcome;

@@ -1,4 +1,4 @@
-/* A private key in use. Called by publishers, workers and commands at their start. */
+/* A private key in use. Called by publishers, workers and commands at their start, and by signer_again.c. */
 #include "common/record/signer.h"
 
 #include "common/base/check.h"

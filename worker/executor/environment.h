@@ -2,7 +2,7 @@
  * The environment of executors: declared values with their mask, and the whole block of one
  * process.
  *
- * In: worker/start.c, worker/reload.c (resolve), launch.c (blocks), run_exec.c, run_child.c, run_agent.c and
+ * In: worker/profiles.c (resolve), launch.c (blocks), run_exec.c, run_child.c, run_agent.c and
  * run_callback.c (mask).
  */
 #ifndef BATON_WORKER_EXECUTOR_ENVIRONMENT_H
