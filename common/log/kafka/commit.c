@@ -78,6 +78,7 @@ static struct log_commit_result go_on_anew(struct kafka_member *member, struct b
 {
     const struct log_commit_result settled = member->settled;
     struct baton_error why;
+    confirm_never_begun(member);
     if (kafka_member_renew(&member->base, &why) != BATON_OK || member->txn != TXN_none) {
         return broken(member, RD_KAFKA_RESP_ERR_INVALID_TXN_STATE, err);
     }

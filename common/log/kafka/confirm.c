@@ -84,6 +84,11 @@ void confirm_begun(struct kafka_member *member)
     member->begun = true;
 }
 
+void confirm_never_begun(struct kafka_member *member)
+{
+    member->begun = false;
+}
+
 void confirm_ended(struct kafka_member *member, const struct log_txn *txn, enum hang_end how)
 {
     note_all(member, txn, how, &member->own, &member->shared);

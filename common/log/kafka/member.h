@@ -200,6 +200,8 @@ bool hang_end_offsets(rd_kafka_t *rk, const char *group, const char *topic);
 
 /* ---- confirm.c ---- */
 void confirm_begun(struct kafka_member *member);
+/* The coordinator of transactions took none of it: what lies open is that of the one before, and ends as that did. */
+void confirm_never_begun(struct kafka_member *member);
 /* The transaction was acknowledged as ended so; it broke without an answer. Its deliveries are still
  * known. */
 void confirm_ended(struct kafka_member *member, const struct log_txn *txn, enum hang_end how);
