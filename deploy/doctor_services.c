@@ -144,14 +144,14 @@ static void check_running(struct doctor *d, const struct service_view *view,
     }
     if (service_view_overdue(view, turn, &stop)) {
         char mend[256];
-        snprintf(
-            mend, sizeof(mend),
-            "mend what else is found here (disk, rights, topics): then it goes on by itself; if "
-            "there is nothing, end that worker and start it again: baton worker --service %s",
-            service->name.s);
+        snprintf(mend, sizeof(mend),
+                 "if that stays so: mend what else is found here (disk, rights, topics), then it "
+                 "goes on by itself; if there is nothing, end that worker and start it again: "
+                 "baton worker --service %s",
+                 service->name.s);
         doctor_found(
             d, LEVEL_error, BATON_E_deadline_exceeded, MEND_HINT(mend),
-            "its worker cannot tell the end of it, or is stuck itself",
+            "its worker cannot tell the end of it, is stuck itself, or was away and is just back",
             "%s: attempt %d of turn %.12s (%s of %s) at worker %s should have been stopped "
             "at %s",
             service->name.s, turn->attempt, turn->id.s, ROLE_OF(turn), turn->task.s, turn->worker.s,
@@ -231,12 +231,13 @@ static bool count_open(void *arg, const struct run *run)
     return true;
 }
 
-/* Where there is none, open runs stand still, and nothing else tells. */
+/* Where no coordinator runs, open runs stand still, and nothing else tells. The run log is read only then: it
+ * may be long. */
 static void check_runs(struct doctor *d)
 {
     size_t open = 0;
-    if (run_log_each(d->log, d->config, count_open, &open, NULL) == BATON_OK && open > 0 &&
-        run_log_still(d->log, d->config)) {
+    if (run_log_still(d->log, d->config, LOG_GROUP_MS) == RUN_STILL_yes &&
+        run_log_each(d->log, d->config, count_open, &open, NULL) == BATON_OK && open > 0) {
         doctor_found(d, LEVEL_warn, BATON_OK, MEND_COMMAND("baton coordinator"),
                      "no run moves, and no request is answered",
                      "%zu run%s %s open, and no coordinator runs", open, open == 1 ? "" : "s",

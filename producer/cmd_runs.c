@@ -78,8 +78,8 @@ static void json_edge(struct jsonw *w, const struct run *run, const struct run_e
     jsonw_end(w);
 }
 
-/* still: no coordinator runs; NULL where nobody has looked. */
-static void print_json(const struct run *run, const bool *still, struct buf *out)
+/* still: NULL where it is not part of the object. */
+static void print_json(const struct run *run, const enum run_still *still, struct buf *out)
 {
     struct jsonw w = jsonw_to(out);
     jsonw_begin_object(&w);
@@ -92,8 +92,10 @@ static void print_json(const struct run *run, const bool *still, struct buf *out
     text_or_null(&w, "code", run->code != BATON_OK ? baton_code_word(run->code) : NULL);
     text_or_null(&w, "stage", run->stage.s);
     text_or_null(&w, "pending", run->pending.turn.s);
-    if (still != NULL) {
-        jsonw_key_bool(&w, "no_coordinator", *still);
+    if (still != NULL && *still != RUN_STILL_unseen) {
+        jsonw_key_bool(&w, "no_coordinator", *still == RUN_STILL_yes);
+    } else if (still != NULL) {
+        jsonw_key_text(&w, "no_coordinator", NULL);
     }
     jsonw_key_text(&w, "task_id", run->task_id.s);
     jsonw_key_int(&w, "task_rev", run->task_rev);
@@ -174,8 +176,7 @@ static void print_edges(const struct run *run, struct buf *out)
     table_free(table);
 }
 
-/* still: no coordinator runs. */
-static void run_print_text(const struct run *run, bool still, struct buf *out)
+static void run_print_text(const struct run *run, enum run_still still, struct buf *out)
 {
     const struct wall_ms now = wall_now();
     buf_printf(out, "run %s  %s  %s, epoch %d\n", run->id.s, run->workflow->name.s,
@@ -196,7 +197,7 @@ static void run_print_text(const struct run *run, bool still, struct buf *out)
         text_add(out, run->why, strlen(run->why), 0);
         buf_add_char(out, '\n');
     }
-    if (still) {
+    if (still == RUN_STILL_yes) {
         buf_add_text(out, RUN_LOG_STILL "\n");
     }
     run_draw_now(run, now, out);
@@ -208,13 +209,17 @@ static void run_print_text(const struct run *run, bool still, struct buf *out)
     print_turns(run, out);
 }
 
-void run_print(struct command *cmd, const struct run *run)
+void run_print(struct command *cmd, const struct session *session, const struct run *run,
+               int64_t timeout_ms)
 {
     struct buf out = BUF_INIT;
+    const enum run_still still = run_state_open(run->state)
+                                     ? run_log_still(session->log, session->config, timeout_ms)
+                                     : RUN_STILL_unseen;
     if (cmd->json) {
-        run_print_json(run, &out);
+        print_json(run, &still, &out);
     } else {
-        run_print_text(run, false, &out);
+        run_print_text(run, still, &out);
     }
     command_print(cmd, &out);
     buf_done(&out);
@@ -233,15 +238,7 @@ static int run_show(struct command *cmd)
         session_done(&session);
         return command_fail(cmd, rc, &err);
     }
-    const bool still = run_state_open(run->state) && run_log_still(session.log, session.config);
-    struct buf out = BUF_INIT;
-    if (cmd->json) {
-        print_json(run, &still, &out);
-    } else {
-        run_print_text(run, still, &out);
-    }
-    command_print(cmd, &out);
-    buf_done(&out);
+    run_print(cmd, &session, run, LOG_GROUP_MS);
     run_free(run);
     session_done(&session);
     return 0;
@@ -258,7 +255,9 @@ static const struct baton_command cmd_runs_show = {
         "slot, service (and the one that took over, with the attempt), what it said, how long it "
         "took, and what it cost in dollars; dotted, what may come next. Below it stand the "
         "transitions that were taken: how often since a person touched the run, the cap, and what "
-        "their turns cost; and the turns' ids, for `baton turns show`.",
+        "their turns cost; and the turns' ids, for `baton turns show`.\n\n"
+        "With --json `no_coordinator` says whether an open run stands still since no coordinator "
+        "runs; it is null where that cannot be seen, and of a run that has ended.",
     .args_min = 1,
     .args_max = 1,
     .examples = "baton runs show r-3f0c\nbaton runs show r-3f0c --json\n",

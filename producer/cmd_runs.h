@@ -33,8 +33,10 @@ int runs_ask(struct command *cmd, struct session *session, struct request *reque
              const char *next);
 /* A run as one JSON object and a newline. */
 void run_print_json(const struct run *run, struct buf *out);
-/* The same on standard output as the command wants it: JSON, or for people. */
-void run_print(struct command *cmd, const struct run *run);
+/* A run on standard output as the command wants it, JSON or for people, with whether a coordinator is there
+ * to move it, if it is open: that is looked for for timeout_ms at most. */
+void run_print(struct command *cmd, const struct session *session, const struct run *run,
+               int64_t timeout_ms);
 /* Follows a run until it does not go on by itself, or the time is over; the exit status. key: of the start
  * that was asked for just now, which nobody may have taken yet; else NULL. */
 int runs_wait_for(struct command *cmd, const char *word, const char *key, bool watch,

@@ -16,8 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORT_ID 10    /* as many as name a run among a million */
-#define LIST_MAX 10000 /* rows of a page; twice as many are held, below 40 MB */
+#define SHORT_ID 10 /* as many as name a run among a million */
+/* Rows of a page. With --json each holds a whole object: mostly some KiB, and below 128 with RUN_TURNS_MAX turns
+ * and every transition of the largest workflow, so that a page is held in 128 MiB whatever it is of. Who wants
+ * more has every one, as it is read. */
+#define LIST_MAX 1000
+#define LIST_SPARE 64 /* rows more, before those that changed first are let go */
 
 /* What a line shows, or the line itself. */
 struct row {
@@ -117,7 +121,7 @@ static bool on_run(void *arg, const struct run *run)
         row->json = copy_of(buf_ok(&line) ? line.data : "");
         buf_done(&line);
     }
-    if (listing->count == 2 * listing->limit) {
+    if (listing->count >= 2 * listing->limit || listing->count == listing->limit + LIST_SPARE) {
         keep_newest(listing);
     }
     return true;
@@ -201,7 +205,8 @@ static int run_list(struct command *cmd)
         rc = print_page(&listing, &err);
     }
     command_print(cmd, &listing.out);
-    if (rc == BATON_OK && listing.open && run_log_still(session.log, session.config)) {
+    if (rc == BATON_OK && listing.open && !cmd->json && !cmd->quiet &&
+        run_log_still(session.log, session.config, LOG_GROUP_MS) == RUN_STILL_yes) {
         command_note(cmd, RUN_LOG_STILL);
     }
     if (rc != BATON_OK) {
@@ -221,7 +226,7 @@ static const struct command_option list_options[] = {
     {.name = "state", .argument = "WORD", .kind = OPTION_text,
      .help = "Only runs in this state: active, waiting, completed, failed, expired or cancelled."},
     {.name = "limit", .letter = 'n', .argument = "N", .kind = OPTION_int, .min = 1, .max = LIST_MAX,
-     .help = "The newest N, changed last first. Without it 50 for people, and with --json every one, as it is read."},
+     .help = "The newest N, changed last first. Without it 50 for people, and with --json every one, as it is read. At most 1000: a page is held to be sorted."},
 };
 /* clang-format on */
 

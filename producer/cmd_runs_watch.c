@@ -17,7 +17,9 @@
 #include <unistd.h>
 
 #define POLL_MS 200
-#define LOOK_MS 5000
+#define LOOK_MS 5000   /* between two looks for a coordinator */
+#define LOOKED_MS 2000 /* the longest that such a look keeps changes back */
+#define LAST_MS 1000   /* for the one that is part of what is printed, though the time is over */
 
 /* What a script learns from how a run stands: 0 only if it has completed. */
 static baton_code code_of(const struct run *run)
@@ -116,21 +118,37 @@ static bool goes_on(const struct run *run)
     return run->state == RUN_active;
 }
 
+static int64_t left_ms(struct mono_ms until)
+{
+    return until.v - mono_now().v;
+}
+
+/* Told once that nobody moves the run; not looked for where it would not be printed. */
+static bool tell_still(struct command *cmd, const struct session *session, struct mono_ms until)
+{
+    const int64_t most_ms = left_ms(until) < LOOKED_MS ? left_ms(until) : LOOKED_MS;
+    if (cmd->json || cmd->quiet ||
+        run_log_still(session->log, session->config, most_ms) != RUN_STILL_yes) {
+        return false;
+    }
+    command_note(cmd, RUN_LOG_STILL);
+    return true;
+}
+
 /* The newest state in *ret_run once the run does not go on by itself, or the time is over; with watch each
  * change is printed. */
-static baton_code follow(struct command *cmd, const char *word, bool watch, int64_t timeout_ms,
-                         struct run **ret_run, struct baton_error *err)
+static baton_code follow(struct command *cmd, const struct session *session, const char *word,
+                         bool watch, struct mono_ms until, struct run **ret_run,
+                         struct baton_error *err)
 {
-    struct session session = {.log = NULL};
     struct run *before = NULL;
-    const struct mono_ms until = {mono_now().v + timeout_ms};
     struct mono_ms look = mono_now(); /* whether anybody moves it */
     bool told = false;
-    baton_code rc = session_open(cmd, &session, err);
-    for (bool first = true; rc == BATON_OK; first = false) {
+    baton_code rc = BATON_OK;
+    for (bool first = true;; first = false) {
         struct run *run = NULL;
         struct buf out = BUF_INIT;
-        rc = run_log_find(session.log, session.config, word, &run, err);
+        rc = run_log_find(session->log, session->config, word, &run, err);
         if (rc != BATON_OK) {
             break;
         }
@@ -145,19 +163,15 @@ static baton_code follow(struct command *cmd, const char *word, bool watch, int6
         buf_done(&out);
         run_free(before);
         before = run;
-        if (!goes_on(run) || mono_now().v >= until.v) {
+        if (!goes_on(run) || left_ms(until) <= 0) {
             break;
         }
         if (!told && mono_now().v >= look.v) {
-            told = run_log_still(session.log, session.config);
+            told = tell_still(cmd, session, until);
             look.v = mono_now().v + LOOK_MS;
-            if (told) {
-                command_note(cmd, RUN_LOG_STILL);
-            }
         }
         usleep(POLL_MS * 1000);
     }
-    session_done(&session);
     if (rc != BATON_OK) {
         run_free(before);
         return rc;
@@ -166,12 +180,34 @@ static baton_code follow(struct command *cmd, const char *word, bool watch, int6
     return BATON_OK;
 }
 
+static void print_end(struct command *cmd, const struct session *session, const struct run *run,
+                      bool watch, struct mono_ms until)
+{
+    if (!watch) {
+        run_print(cmd, session, run, left_ms(until) > LAST_MS ? left_ms(until) : LAST_MS);
+    } else if (!cmd->json && run->state == RUN_waiting) { /* what whoever watches can do */
+        struct buf out = BUF_INIT;
+        run_draw_next(run, &out);
+        (void)command_print(cmd, &out);
+        buf_done(&out);
+    }
+}
+
 int runs_wait_for(struct command *cmd, const char *word, const char *key, bool watch,
                   int64_t timeout_ms)
 {
+    struct session session = {.log = NULL};
     struct run *run = NULL;
     struct baton_error err = {BATON_OK, ""};
-    baton_code rc = follow(cmd, word, watch, timeout_ms, &run, &err);
+    const struct mono_ms until = {mono_now().v + timeout_ms};
+    baton_code rc = session_open(cmd, &session, &err);
+    if (rc == BATON_OK) {
+        rc = follow(cmd, &session, word, watch, until, &run, &err);
+    }
+    if (rc == BATON_OK) {
+        print_end(cmd, &session, run, watch, until);
+    }
+    session_done(&session);
     if (rc == BATON_E_run_not_found && key != NULL) {
         rc = baton_fail(
             &err, BATON_E_timed_out,
@@ -182,14 +218,6 @@ int runs_wait_for(struct command *cmd, const char *word, const char *key, bool w
     }
     if (rc != BATON_OK) {
         return command_fail(cmd, rc, &err);
-    }
-    if (!watch) {
-        run_print(cmd, run);
-    } else if (!cmd->json && run->state == RUN_waiting) { /* what whoever watches can do */
-        struct buf out = BUF_INIT;
-        run_draw_next(run, &out);
-        (void)command_print(cmd, &out);
-        buf_done(&out);
     }
     const int status = baton_code_exit(code_of(run));
     run_free(run);

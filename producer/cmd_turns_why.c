@@ -37,7 +37,7 @@ static void read_around(struct command *cmd, struct session *session, struct why
     if (run_id[0] != '\0' &&
         run_log_find(session->log, session->config, run_id, ret_run, &err) == BATON_OK) {
         sources->run = *ret_run;
-        sources->still = run_log_still(session->log, session->config);
+        sources->still = run_log_still(session->log, session->config, LOG_GROUP_MS);
     } else if (run_id[0] != '\0') {
         command_note(cmd, "its run %s cannot be read: %s", run_id, err.text);
     }

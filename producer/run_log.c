@@ -1,4 +1,4 @@
-/* Reads the run log for people. In: cmd_runs.c, cmd_runs_ask.c  Out: topics/scan.c */
+/* Reads the run log for people. In: cmd_runs.c, cmd_runs_ask.c  Out: topics/scan.c, common/log/log.h */
 #include "producer/run_log.h"
 
 #include "common/base/check.h"
@@ -99,14 +99,14 @@ baton_code run_log_find(struct log *log, const struct config *config, const char
     return BATON_OK;
 }
 
-bool run_log_still(struct log *log, const struct config *config)
+enum run_still run_log_still(struct log *log, const struct config *config, int64_t timeout_ms)
 {
     const struct topic_name group = group_of_coordinators(config->prefix.s);
     struct log_group_member *members = NULL;
     size_t count = 0;
-    if (log_group_members(log, group.s, &members, &count, NULL) != BATON_OK) {
-        return false;
+    if (log_group_members_within(log, group.s, timeout_ms, &members, &count, NULL) != BATON_OK) {
+        return RUN_STILL_unseen;
     }
     free(members);
-    return count == 0;
+    return count == 0 ? RUN_STILL_yes : RUN_STILL_no;
 }

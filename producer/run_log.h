@@ -20,9 +20,11 @@ baton_code run_log_each(struct log *log, const struct config *config, run_fn *fn
 baton_code run_log_find(struct log *log, const struct config *config, const char *word,
                         struct run **ret_run, struct baton_error *err);
 
-/* Do all runs stand still, since no coordinator is in its group? False also where that cannot be seen (a group
- * that this principal may not look at). */
-bool run_log_still(struct log *log, const struct config *config);
+/* Do all runs stand still, since no coordinator is in its group? Not to be seen: this principal may not look at
+ * the group, or nobody answered in time; then people are told nothing of it, and JSON has null. */
+enum run_still { RUN_STILL_unseen, RUN_STILL_no, RUN_STILL_yes };
+/* Waits for timeout_ms at most: LOG_GROUP_MS, or less. */
+enum run_still run_log_still(struct log *log, const struct config *config, int64_t timeout_ms);
 #define RUN_LOG_STILL                                                                              \
     "no coordinator runs, so no run moves and no request is answered; start one: `baton "          \
     "coordinator`"

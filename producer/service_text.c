@@ -108,9 +108,8 @@ static void workers_text(const struct service_view *view, struct buf *out)
         struct wall_ms stop;
         if (service_view_overdue(view, turn, &stop)) {
             line(out,
-                 "%.12s should have been stopped by %s at %s: its disk may be full, or its log "
-                 "closed "
-                 "to it; baton doctor on its host says which",
+                 "%.12s should have been stopped by %s at %s: if that stays so, its disk may be "
+                 "full, or its log closed to it; baton doctor on its host says which",
                  turn->id.s, turn->worker.s, command_time(stop).s);
         }
     }

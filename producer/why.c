@@ -462,7 +462,7 @@ static void look_at_run(struct why *why, const struct why_sources *from)
     }
     say(&why->now, NO_TIME, "it belongs to run %s, which is %s%s%s", run->id.s,
         run_state_word(run->state), run->why[0] != '\0' ? ": " : "", run->why);
-    if (run_state_open(run->state) && from->still) {
+    if (run_state_open(run->state) && from->still == RUN_STILL_yes) {
         why->who = WHO_operator;
         say(&why->now, NO_TIME, "no coordinator runs: until one does, its run does not move");
         may(why, "on its host: runs go on, and requests are answered", "baton coordinator");

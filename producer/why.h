@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/config.h"
 #include "producer/run/run.h"
+#include "producer/run_log.h"
 #include "topics/service_view.h"
 #include "topics/turn_log.h"
 
@@ -28,7 +29,7 @@ struct why_sources {
     const char *waits_at;            /* then: the service whose topic has its handoff */
     const struct service_view *view; /* of the service where it is; with its notes */
     const struct run *run;           /* NULL: it has none, or none is known */
-    bool still;                      /* no coordinator runs, so its run does not move */
+    enum run_still still; /* whether no coordinator runs, so that its run does not move */
     struct wall_ms now;
 };
 

@@ -95,6 +95,13 @@ static void membership(struct maker *maker, struct topic_name group)
         "finds the coordinator of its transactions");
 }
 
+/* Who waits for runs wants to know whether anybody moves them. */
+static void looks_at_coordinators(struct maker *maker)
+{
+    add(maker, ACL_RESOURCE_group, false, group_of_coordinators(maker->prefix),
+        ACL_OPERATION_Describe, "sees whether a coordinator runs");
+}
+
 /* ---- by right ---- */
 
 static bool any_role(bool (*may)(const struct trust_principal *who, const char *service,
@@ -160,6 +167,7 @@ static void of_operator(struct maker *maker, const struct trust_principal *who)
             anywhere ? group_of_workers_begin(maker->prefix) : group_of_workers(maker->prefix, at),
             ACL_OPERATION_Describe, "shows workers and what waits");
         topic(maker, TOPIC_outcomes, NULL, ACL_OPERATION_Read, "waits for answers");
+        looks_at_coordinators(maker);
     }
 }
 
@@ -173,6 +181,7 @@ static void of_requester(struct maker *maker, const struct trust_principal *who)
         topic(maker, TOPIC_requests, NULL, ACL_OPERATION_Write, "asks for runs");
         topic(maker, TOPIC_runs, NULL, ACL_OPERATION_Read, "shows runs");
         topic(maker, TOPIC_outcomes, NULL, ACL_OPERATION_Read, "waits for answers");
+        looks_at_coordinators(maker);
     }
 }
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define STOPPED_LATE_MS 60000 /* behind a deadline: longer than any executor is given to end */
 
@@ -33,13 +34,17 @@ static bool first_record(void *arg, const struct log_record *record)
     return false;
 }
 
+/* Fills lag, oldest_ms, waiting and taken anew. */
 static baton_code read_lag(struct log *log, const struct config *config, const char *topic,
                            struct service_view *view, struct baton_error *err)
 {
     struct topic_name group = group_of_workers(config->prefix.s, view->service->name.s);
     int64_t now = wall_now().v;
     baton_code rc = BATON_OK;
+    view->lag = 0;
     view->oldest_ms = -1;
+    view->waiting.s[0] = '\0';
+    view->taken = 0;
     for (int32_t p = 0; rc == BATON_OK && p < view->partitions; p++) {
         int64_t low = 0;
         int64_t high = 0;
@@ -50,6 +55,7 @@ static baton_code read_lag(struct log *log, const struct config *config, const c
             break;
         }
         next = next < low ? low : next;
+        view->taken += next;
         if (next >= high) {
             continue;
         }
@@ -189,6 +195,7 @@ static bool add_open(struct service_view *view, const struct turn_record *turn)
                                 .state = turn->state,
                                 .attempt = turn->attempt,
                                 .worker = turn->lease_worker,
+                                .boot = turn->lease_boot,
                                 .since = turn->created_at,
                                 .created_at = turn->created_at};
     if (view->oldest.id.s[0] == '\0' || open.created_at.v < view->oldest.created_at.v) {
@@ -246,6 +253,31 @@ static bool count_turn(void *arg, const struct log_record *record)
     return !count->no_memory;
 }
 
+/* Is nothing taken in really? Workers that own partitions may be restoring them, and what waited when that was
+ * read may have been finished before the turn logs were. */
+static baton_code look_again(struct log *log, const struct config *config, const char *handoff,
+                             const char *group, struct service_view *view, struct baton_error *err)
+{
+    static const long waits_ms[] = {0, 300, 700};
+    const int64_t taken = view->taken;
+    baton_code rc = BATON_OK;
+    for (size_t i = 0; i < sizeof(waits_ms) / sizeof(waits_ms[0]); i++) {
+        if (rc != BATON_OK || !service_view_untaken(view)) {
+            break;
+        }
+        nanosleep(&(struct timespec){0, waits_ms[i] * 1000000}, NULL);
+        free(view->workers);
+        view->workers = NULL;
+        view->n_workers = 0;
+        if ((rc = log_group_members(log, group, &view->workers, &view->n_workers, err)) ==
+            BATON_OK) {
+            rc = read_lag(log, config, handoff, view, err);
+        }
+        view->moves = view->taken != taken;
+    }
+    return rc;
+}
+
 baton_code service_view_read(struct log *log, const struct config *config,
                              const struct config_service *service, bool with_turns,
                              struct service_view *ret_view, struct baton_error *err)
@@ -269,6 +301,9 @@ baton_code service_view_read(struct log *log, const struct config *config,
         if (rc == BATON_OK && count.no_memory) {
             rc = baton_fail(err, BATON_E_no_memory, "no memory for the state of a service");
         }
+    }
+    if (rc == BATON_OK) {
+        rc = look_again(log, config, handoff.s, group.s, &view, err);
     }
     if (rc != BATON_OK) {
         service_view_done(&view);
@@ -300,12 +335,29 @@ bool service_view_lives(const struct service_view *view, const char *worker)
     return false;
 }
 
+/* Since when its worker certainly runs again, which began this turn in an earlier boot: the first attempt of a
+ * younger one; 0: the log shows none. */
+static int64_t back_since(const struct service_view *view, const struct service_turn *turn)
+{
+    int64_t since = 0;
+    for (size_t i = 0; i < view->n_running; i++) {
+        const struct service_turn *other = &view->running[i];
+        if (strcmp(other->worker.s, turn->worker.s) == 0 &&
+            strcmp(other->boot.s, turn->boot.s) != 0 && other->since.v > turn->since.v &&
+            (since == 0 || other->since.v < since)) {
+            since = other->since.v;
+        }
+    }
+    return since;
+}
+
 bool service_view_overdue(const struct service_view *view, const struct service_turn *turn,
                           struct wall_ms *ret_stop)
 {
     const int64_t stop_ms = turn->since.v + view->service->deadline_ms;
     if (turn->state != TURN_running || !service_view_lives(view, turn->worker.s) ||
-        wall_now().v <= stop_ms + STOPPED_LATE_MS + SERVICE_DATE_SLACK_MS) {
+        wall_now().v <= stop_ms + STOPPED_LATE_MS + SERVICE_DATE_SLACK_MS ||
+        wall_now().v <= back_since(view, turn) + STOPPED_LATE_MS + SERVICE_DATE_SLACK_MS) {
         return false;
     }
     ret_stop->v = stop_ms;
@@ -316,7 +368,7 @@ bool service_view_untaken(const struct service_view *view)
 {
     return view->with_turns && view->n_workers > 0 && view->n_running == 0 &&
            view->oldest_ms > SERVICE_WAITING_LONG_MS && service_view_unowned(view) == 0 &&
-           view->paused == 0 && view->n_circuits == 0 && view->n_blocked == 0;
+           !view->moves && view->paused == 0 && view->n_circuits == 0 && view->n_blocked == 0;
 }
 
 bool service_view_stalled(const struct service_view *view)

@@ -42,6 +42,7 @@ struct service_turn {
     enum turn_state state;
     int attempt;
     struct plain_id worker; /* running: who executes it, else "" */
+    struct boot_id boot;    /* running: which boot of it began it, else "" */
     struct wall_ms since;   /* running: the start of its attempt, else its creation */
     struct wall_ms created_at;
 };
@@ -54,6 +55,8 @@ struct service_view {
     int64_t lag;            /* handoffs that nobody has taken in */
     int64_t oldest_ms;      /* age of the oldest of them; -1: none */
     struct turn_id waiting; /* the oldest of them, as its key says; "": none, or hidden */
+    int64_t taken;          /* where the group stands, summed: grows with what is taken in */
+    bool moves;             /* handoffs were taken in while all this was read */
     bool with_turns;
     int64_t turns[TURN_STATE_COUNT]; /* filled with turns only, as all that follows */
     size_t unreadable;
@@ -71,7 +74,8 @@ struct service_view {
     size_t n_rests;
 };
 
-/* with_turns: reads the turn logs, too, which takes a moment for each 100,000 turns. */
+/* with_turns: reads the turn logs, too, which takes a moment for each 100,000 turns; where that says that
+ * workers take nothing, the group is looked at again for a second. */
 baton_code service_view_read(struct log *log, const struct config *config,
                              const struct config_service *service, bool with_turns,
                              struct service_view *ret_view, struct baton_error *err);
@@ -82,12 +86,15 @@ int32_t service_view_unowned(const struct service_view *view);
 /* Is that worker in the service's group now? */
 bool service_view_lives(const struct service_view *view, const char *worker);
 /* When an attempt that runs is to be stopped at the latest; false: that is not long past, or its worker does not
- * live. Where it is, its worker cannot tell the end of it (a full disk, a turn log that may not be written), or
- * is stuck: the log alone does not say which, `doctor` on its host does. */
+ * live. Where it is, and stays so, its worker cannot tell the end of it (a full disk, a turn log that may not be
+ * written), or is stuck: the log alone does not say which, `doctor` on its host does. A worker that was away for
+ * longer has only come back where it tells the end soon; it has its time where the log shows that it began
+ * something else since. */
 bool service_view_overdue(const struct service_view *view, const struct service_turn *turn,
                           struct wall_ms *ret_stop);
-/* Do handoffs wait for longer than a minute although workers live and run nothing, and nothing that they have
- * told keeps them? A worker that may not write its turn log cannot tell that there. */
+/* Do handoffs wait for longer than a minute although workers live, run nothing and take in nothing, and nothing
+ * that they have told keeps them? Workers that have just begun may do so soon. A worker that may not write its
+ * turn log cannot tell that there. */
 bool service_view_untaken(const struct service_view *view);
 /* Either of both. */
 bool service_view_stalled(const struct service_view *view);

@@ -18,6 +18,7 @@
 #include "common/http/health.h"
 #include "common/http/listen.h"
 #include "common/log/log.h"
+#include "common/process/scratch.h"
 #include "common/sqlite/place.h"
 #include "common/store/store.h"
 #include "common/trace/tracer.h"
@@ -123,18 +124,6 @@ static baton_code choose_id(struct worker *w, struct baton_error *err)
     return rc;
 }
 
-/* An executor that a prefix makes another user's has to get through to its scratch directory, and the
- * folders of stores and log are closed to everybody: it lies beside them. The caller frees it. */
-static char *scratch_apart(const struct worker *w)
-{
-    char *path = NULL;
-    size_t len = strlen(w->config->state_dir);
-    while (len > 1 && w->config->state_dir[len - 1] == '/') {
-        len--;
-    }
-    return asprintf(&path, "%.*s-scratch", (int)len, w->config->state_dir) < 0 ? NULL : path;
-}
-
 static baton_code open_pool(struct worker *w, struct baton_error *err)
 {
     const struct config_executor *executor = &w->service->executor;
@@ -163,7 +152,7 @@ static baton_code open_pool(struct worker *w, struct baton_error *err)
         .callback_arg = w->options->callback_arg,
         .callback_threads = w->options->callback_threads,
     };
-    char *scratch = apart ? scratch_apart(w) : NULL;
+    char *scratch = apart ? scratch_apart(w->config->state_dir) : NULL;
     w->mail = mailbox_new((size_t)w->service->parallel * 4 + 64);
     if (w->mail == NULL || (apart && scratch == NULL)) {
         free(scratch);

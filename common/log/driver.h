@@ -74,7 +74,7 @@ struct log_driver_ops {
                         struct baton_error *err);
     bool (*member_died)(struct log *log, const char *boot); /* NULL: it never knows */
     bool (*away)(const struct log *log);                    /* NULL: it never is */
-    baton_code (*group_members)(struct log *log, const char *group,
+    baton_code (*group_members)(struct log *log, const char *group, int64_t timeout_ms,
                                 struct log_group_member **ret_members, size_t *ret_count,
                                 struct baton_error *err);
     baton_code (*group_offset)(struct log *log, const char *group, const char *topic,

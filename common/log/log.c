@@ -306,7 +306,14 @@ baton_code log_group_members(struct log *log, const char *group,
                              struct log_group_member **ret_members, size_t *ret_count,
                              struct baton_error *err)
 {
-    return log->ops->group_members(log, group, ret_members, ret_count, err);
+    return log_group_members_within(log, group, LOG_GROUP_MS, ret_members, ret_count, err);
+}
+
+baton_code log_group_members_within(struct log *log, const char *group, int64_t timeout_ms,
+                                    struct log_group_member **ret_members, size_t *ret_count,
+                                    struct baton_error *err)
+{
+    return log->ops->group_members(log, group, timeout_ms, ret_members, ret_count, err);
 }
 
 baton_code log_group_offset(struct log *log, const char *group, const char *topic,

@@ -354,10 +354,16 @@ struct log_group_member {
     int32_t partitions[LOG_PARTITIONS_MAX]; /* of the inputs */
     size_t count;
 };
-/* Members of a group, sorted by worker id; a group that does not exist has none. */
+/* Members of a group, sorted by worker id; a group that does not exist has none. Brokers that do not
+ * answer, or look for the group themselves, are waited for: LOG_GROUP_MS at most. */
+#define LOG_GROUP_MS 15000
 baton_code log_group_members(struct log *log, const char *group,
                              struct log_group_member **ret_members, size_t *ret_count,
                              struct baton_error *err);
+/* The same, for who has less time than that. */
+baton_code log_group_members_within(struct log *log, const char *group, int64_t timeout_ms,
+                                    struct log_group_member **ret_members, size_t *ret_count,
+                                    struct baton_error *err);
 /* Committed offset of a group, not waiting for open transactions; LOG_OFFSET_NONE if none. */
 baton_code log_group_offset(struct log *log, const char *group, const char *topic,
                             int32_t partition, int64_t *ret_offset, struct baton_error *err);

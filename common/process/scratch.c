@@ -17,6 +17,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+char *scratch_apart(const char *state_dir)
+{
+    char *path = NULL;
+    size_t len = strlen(state_dir);
+    while (len > 1 && state_dir[len - 1] == '/') {
+        len--;
+    }
+    return asprintf(&path, "%.*s-scratch", (int)len, state_dir) < 0 ? NULL : path;
+}
+
 bool scratch_share(const char *path, mode_t mode)
 {
     struct stat st;

@@ -5,7 +5,8 @@
  * lock); a coordinator's is <folder>/coordinator.<id>/. Shared ones, for another uid, are 0770 (who has the group of <folder>, if that hands its group
  * down, else the worker's) in two folders 0711, and <folder> is no store's and no log's.
  *
- * In: worker/executor (pool, launch), producer/hook.  Out: the file system. Thread: its owner's.
+ * In: worker/executor (pool, launch), worker/start.c, producer/hook, deploy/doctor_executors.c.  Out: the file
+ * system. Thread: its owner's.
  */
 #ifndef BATON_PROCESS_SCRATCH_H
 #define BATON_PROCESS_SCRATCH_H
@@ -15,6 +16,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* <folder> of shared ones: an executor that a prefix makes another user's has to get through to its directory, and
+ * the folders of stores and log are closed to everybody, so it lies beside them. The caller frees it; NULL: no
+ * memory. */
+char *scratch_apart(const char *state_dir);
 /* Makes <folder> and that of a pool in it; what stands there already is for scratch_remove_step. shared:
  * another uid must get through (a prefix changes it). The caller frees *ret_folder. BATON_E_bad_config:
  * it cannot be made, or is somebody else's. */

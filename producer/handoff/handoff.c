@@ -165,9 +165,11 @@ static const struct workflow_transition *by_name(const struct deciding *d)
     return NULL;
 }
 
-/* What the sender could have asked for, each once: it is told, and never guessed (I11). */
+/* What the sender could have asked for, each once: it is told, and never guessed (I11). Whole names; "…" stands
+ * for those that do not fit. */
 static void targets_of(const struct deciding *d, char *ret_text, size_t size)
 {
+    const char more[] = ", …";
     size_t len = 0;
     ret_text[0] = '\0';
     for (size_t i = 0; i < d->workflow->n_transitions; i++) {
@@ -177,11 +179,14 @@ static void targets_of(const struct deciding *d, char *ret_text, size_t size)
             const struct workflow_transition *before = &d->workflow->transitions[k];
             again = before->from == d->from && strcmp(before->to, one->to) == 0;
         }
-        if (!again && len < size) {
-            const int n =
-                snprintf(ret_text + len, size - len, "%s%s", len > 0 ? ", " : "", one->to);
-            len += n > 0 ? (size_t)n : 0;
+        if (again) {
+            continue;
         }
+        if (len + 2 + strlen(one->to) + sizeof(more) > size) {
+            snprintf(ret_text + len, size - len, "%s", more);
+            return;
+        }
+        len += (size_t)snprintf(ret_text + len, size - len, "%s%s", len > 0 ? ", " : "", one->to);
     }
 }
 
@@ -209,7 +214,7 @@ static baton_code check_resolve_transition(struct deciding *d)
         return refuse(d, BATON_E_self_target, "%s cannot hand to itself", slot);
     }
     if (n == 0 && (found = by_name(d)) == NULL) {
-        char known[160];
+        char known[256]; /* beside two names and a quotation it fits into what is said */
         targets_of(d, known, sizeof(known));
         return refuse(d, BATON_E_unknown_target,
                       "no transition leads from %s to '%s'; from it they lead to: %s", slot,

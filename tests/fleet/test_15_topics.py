@@ -317,7 +317,7 @@ def test_x27_exactly_these_rights_suffice(host, tmp_path):
     host.run("keys", "generate", "alice", "--create", "alpha=all", "--operate", "alpha", "--json").ok()
     script = host.run("topics", "plan", "--acl", "--format", "kafka-acls").ok().out
     wanted = re.sub(r"^allow (?!alpha |alice ).*\n", "", script, flags=re.M)
-    assert wanted.count("\nallow ") == 6 + 7, wanted
+    assert wanted.count("\nallow ") == 7 + 7, wanted
     tool = tmp_path / "kafka-acls"
     tool.write_text(f'#!/bin/sh\nexec "{broker.PROGRAM}" tool "{broker.shared().dir}" kafka-acls "$@" >/dev/null\n')
     tool.chmod(0o755)
@@ -325,7 +325,7 @@ def test_x27_exactly_these_rights_suffice(host, tmp_path):
                    env=dict(host.environment, KAFKA_ACLS=str(tool), BROKERS=host.brokers))
     rights = [right for right in host.run("topics", "plan", "--acl", "--json").ok().objects
               if right.get("principal") in ("User:alpha", "User:alice")]
-    assert len(rights) >= 6 + 7
+    assert len(rights) >= 7 + 7
     wait_until(lambda: all(acls.in_force(host.brokers, right) for right in rights), what="the rights to be in force")
     by_sasl(host, "alpha")
     worker = host.worker("alpha")

@@ -129,6 +129,8 @@ def test_x27_the_printed_rights_are_enough(seen):
     services = seen.run("carol", "services", "--json").ok()
     assert "w1" in services.out and "not_permitted" not in services.out, services
     assert seen.run("carol", "turns", "list", "--json").ok().objects
+    looked = [one["text"] for one in seen.run("carol", "doctor", "--json").objects if one["check"] == "rights"]
+    assert "3 of 3 groups may be looked at from here" in looked, looked  # of alpha, of beta, of coordinators
     seen.run("carol", "services", "pause", "beta", "--reason", "a look", "--json").ok()
     seen.run("carol", "services", "resume", "beta", "--json").ok()
     workers[0].stop()

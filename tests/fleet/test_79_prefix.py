@@ -50,6 +50,34 @@ def test_another_user_gets_to_its_scratch_directory_only(fresh, tmp_path):
     assert [one["level"] for one in host.run("doctor", "--json").objects if "is ours alone" in one["text"]] == ["ok"]
 
 
+def test_x35_doctor_tries_the_prefix_as_a_worker_would(fresh, tmp_path):
+    """X35: with what every executor gets, and a scratch directory, of which nothing is left. Where the prefix leads to no shell nothing
+    is found wrong, and nothing is claimed; a callback has no prefix that was tried."""
+    nobody = pwd.getpwnam("nobody")
+    apart = ["setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups", "--inh-caps=-all", "--ambient-caps=-all"]
+    empty = tmp_path / "empty"
+    empty.mkdir()
+
+    def found(*executors):
+        host = fresh.configure({name: {**fresh.service(), "executor": executor} for name, executor in zip(("alpha", "beta"), executors)})
+        told = [(one["level"], one["text"]) for one in host.run("doctor", "--json").objects if one["check"] == "executors"]
+        assert not os.path.exists(os.path.join(host.dir, "data-scratch"))
+        return told
+
+    def program(*prefix):
+        return {"kind": "exec", "command": ["/bin/true"], "prefix": list(prefix)}
+
+    uses = ('[ -n "$BATON_SCRATCH" ] && [ "$HOME:$TMPDIR:$PWD" = "$BATON_SCRATCH:$BATON_SCRATCH:$BATON_SCRATCH" ] && '
+            'mkdir -p here/there && echo kept >here/there/file && exec "$@"')
+    assert found(program("sh", "-c", uses, "sh", *apart)) == [("ok", "no executor can read the keys as this user")]
+    (level, text), = found(program("chroot", str(empty)))
+    assert level == "ok" and "alpha could not be tried" in text and "/bin/sh" in text and "not known" in text, text
+    (level, text), = found(program("env", "SOME=thing", "no-such-program"))
+    assert level == "warn" and "alpha does not work from here" in text and "no-such-program" in text, text
+    (level, text), = found({"kind": "callback", "prefix": ["env", "SOME=thing"]}, program("env", "SOME=thing"))
+    assert level == "warn" and "executors of beta can read" in text, text
+
+
 def test_without_a_prefix_nobody_gets_through(fresh):
     host = fresh.configure({"alpha": None})
     host.published("alpha", "reviewer", "t-1")

@@ -48,6 +48,7 @@ def test_s9_a_list_of_runs_begins_with_the_newest(runs):  # noqa: F811
     assert set(everyone) == set(started)
     newest = sorted(everyone, key=lambda run: (everyone[run], [-ord(c) for c in run]), reverse=True)
     assert [one["run_id"] for one in runs.run("runs", "list", "--limit", 7, "--json").ok().objects] == newest[:7]
+    runs.run("runs", "list", "--limit", 1001, "--json").refused("usage", 2)  # a page of whole runs is held, and must fit into memory
     page = runs.run("runs", "list").ok()
     assert [line.split()[0] for line in page.out.splitlines()[1:]] == newest[:50] and "and 3 that changed earlier" in page.err, page
 

@@ -315,6 +315,20 @@ void env_block_set_int(struct env_block *block, const char *name, int64_t value)
     env_block_set(block, name, text);
 }
 
+void env_block_set_base(struct env_block *block, const char *service, const char *worker,
+                        const char *boot, const char *scratch)
+{
+    env_block_set(block, "BATON_WORKER", worker);
+    env_block_set(block, "BATON_BOOT", boot);
+    env_block_set(block, "BATON_SCRATCH", scratch);
+    env_block_set(block, "BATON_SERVICE", service);
+    env_block_set(block, "BATON_MODE", "unattended");
+    env_block_set(block, "PATH", EXECUTOR_PATH);
+    env_block_set(block, "HOME", scratch);
+    env_block_set(block, "TMPDIR", scratch);
+    env_block_set(block, "LANG", "C.UTF-8");
+}
+
 void env_block_set_declared(struct env_block *block, const struct executor_env *env)
 {
     for (size_t i = 0; env != NULL && i < env->count; i++) {

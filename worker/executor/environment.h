@@ -3,7 +3,7 @@
  * process.
  *
  * In: worker/profiles.c (resolve), launch.c (blocks), run_exec.c, run_child.c, run_agent.c and
- * run_callback.c (mask).
+ * run_callback.c (mask), deploy/doctor_executors.c (a block as theirs).
  */
 #ifndef BATON_WORKER_EXECUTOR_ENVIRONMENT_H
 #define BATON_WORKER_EXECUTOR_ENVIRONMENT_H
@@ -40,6 +40,9 @@ struct env_block {
 };
 void env_block_set(struct env_block *block, const char *name, const char *value);
 void env_block_set_int(struct env_block *block, const char *name, int64_t value);
+/* What every executor gets; worker: <service>/<worker>, by which what it leaves is found. */
+void env_block_set_base(struct env_block *block, const char *service, const char *worker,
+                        const char *boot, const char *scratch);
 /* Adds everything declared; env may be NULL. */
 void env_block_set_declared(struct env_block *block, const struct executor_env *env);
 /* Clears what may be secret. */

@@ -66,19 +66,6 @@ baton_code launch_resolve(struct executor_pool *pool, struct baton_error *err)
 
 /* ---- environment ---- */
 
-static void set_base(struct executor_pool *pool, const char *scratch, struct env_block *block)
-{
-    env_block_set(block, "BATON_WORKER", pool->worker_mark);
-    env_block_set(block, "BATON_BOOT", pool->set.boot.s);
-    env_block_set(block, "BATON_SCRATCH", scratch);
-    env_block_set(block, "BATON_SERVICE", pool->set.service.s);
-    env_block_set(block, "BATON_MODE", "unattended");
-    env_block_set(block, "PATH", EXECUTOR_PATH);
-    env_block_set(block, "HOME", scratch);
-    env_block_set(block, "TMPDIR", scratch);
-    env_block_set(block, "LANG", "C.UTF-8");
-}
-
 static void set_attempt(const struct attempt *attempt, const char *cwd, struct env_block *block)
 {
     char handoff[sizeof(attempt->turn.s) + 16];
@@ -171,7 +158,8 @@ static baton_code spawn(struct executor_pool *pool, const struct attempt *attemp
     const char **argv = argv_of(pool, plan);
     const char *cwd = attempt != NULL && attempt->place != NULL ? attempt->place : launch->scratch;
     baton_code rc;
-    set_base(pool, launch->scratch, &block);
+    env_block_set_base(&block, pool->set.service.s, pool->worker_mark, pool->set.boot.s,
+                       launch->scratch);
     if (attempt != NULL) {
         set_attempt(attempt, cwd, &block);
     } else {

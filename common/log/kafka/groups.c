@@ -12,10 +12,12 @@
 #define AGAIN_MS 5000 /* a coordinator that is starting, or has moved */
 #define AGAIN_PAUSE_MS 100
 
-/* Is it worth to ask once more? Pauses before. */
-static bool again(baton_code rc, int64_t began_ms)
+/* Is it worth to ask once more, and is there time for it? Pauses before. */
+static bool again(baton_code rc, int64_t began_ms, int64_t timeout_ms)
 {
-    if (rc != BATON_E_service_unavailable || mono_now().v - began_ms >= AGAIN_MS) {
+    const int64_t most_ms = timeout_ms - AGAIN_PAUSE_MS;
+    if (rc != BATON_E_service_unavailable ||
+        mono_now().v - began_ms >= (most_ms < AGAIN_MS ? most_ms : AGAIN_MS)) {
         return false;
     }
     nanosleep(&(struct timespec){0, AGAIN_PAUSE_MS * 1000000}, NULL);
@@ -76,14 +78,15 @@ static baton_code members_of(const rd_kafka_ConsumerGroupDescription_t *group,
     return BATON_OK;
 }
 
-static baton_code ask_members(struct kafka_log *log, const char *group,
+static baton_code ask_members(struct kafka_log *log, const char *group, int64_t timeout_ms,
                               struct log_group_member **ret_members, size_t *ret_count,
                               struct baton_error *err)
 {
     struct kafka_request request;
     rd_kafka_event_t *event = NULL;
     size_t count = 0;
-    kafka_request_begin(log, RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS, ASK_TIMEOUT_MS, &request);
+    kafka_request_begin(log, RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS,
+                        timeout_ms < ASK_TIMEOUT_MS ? timeout_ms : ASK_TIMEOUT_MS, &request);
     rd_kafka_DescribeConsumerGroups(log->admin, &group, 1, request.options, request.queue);
     baton_code rc = kafka_request_end(&request, KAFKA_TRIED_group, group, &event, err);
     if (rc != BATON_OK) {
@@ -107,15 +110,16 @@ static baton_code ask_members(struct kafka_log *log, const char *group,
     return rc;
 }
 
-baton_code kafka_group_members(struct log *base, const char *group,
+baton_code kafka_group_members(struct log *base, const char *group, int64_t timeout_ms,
                                struct log_group_member **ret_members, size_t *ret_count,
                                struct baton_error *err)
 {
     const int64_t began_ms = mono_now().v;
     baton_code rc;
     do {
-        rc = ask_members((struct kafka_log *)base, group, ret_members, ret_count, err);
-    } while (again(rc, began_ms));
+        rc = ask_members((struct kafka_log *)base, group, timeout_ms - (mono_now().v - began_ms),
+                         ret_members, ret_count, err);
+    } while (again(rc, began_ms, timeout_ms));
     return rc;
 }
 
@@ -211,6 +215,6 @@ baton_code kafka_group_offset(struct log *base, const char *group, const char *t
     }
     do {
         rc = ask_offset(log, group, topic, partition, ret_offset, err);
-    } while (again(rc, began_ms));
+    } while (again(rc, began_ms, ASK_TIMEOUT_MS + AGAIN_MS));
     return rc;
 }

@@ -261,7 +261,7 @@ void kafka_reader_close(struct log_reader *reader);
 baton_code kafka_reader_next(struct log_reader *reader, size_t max, int64_t timeout_ms,
                              struct log_batch *batch, struct baton_error *err);
 
-baton_code kafka_group_members(struct log *log, const char *group,
+baton_code kafka_group_members(struct log *log, const char *group, int64_t timeout_ms,
                                struct log_group_member **ret_members, size_t *ret_count,
                                struct baton_error *err);
 baton_code kafka_group_offset(struct log *log, const char *group, const char *topic,

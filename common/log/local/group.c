@@ -219,10 +219,12 @@ static baton_code members_of(struct local_conn *conn, int64_t group,
     return BATON_OK;
 }
 
-baton_code local_group_members(struct log *base, const char *group,
+/* A file is not waited for. */
+baton_code local_group_members(struct log *base, const char *group, int64_t timeout_ms,
                                struct log_group_member **ret_members, size_t *ret_count,
                                struct baton_error *err)
 {
+    (void)timeout_ms;
     struct local_conn *conn = NULL;
     int64_t id = 0;
     baton_code rc = local_conn_take((struct local_log *)base, &conn, err);

@@ -374,7 +374,7 @@ baton_code local_fence(struct log *log, const char *group, const char *worker,
                        const char *const *topics, size_t n_topics, int64_t timeout_ms,
                        struct baton_error *err);
 bool local_member_died(struct log *log, const char *boot);
-baton_code local_group_members(struct log *log, const char *group,
+baton_code local_group_members(struct log *log, const char *group, int64_t timeout_ms,
                                struct log_group_member **ret_members, size_t *ret_count,
                                struct baton_error *err);
 baton_code local_group_offset(struct log *log, const char *group, const char *topic,

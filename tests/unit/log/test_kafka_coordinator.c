@@ -1,6 +1,7 @@
 /*
  * FIELD B02: the coordinator of group and transactions goes from broker to broker, as at a rolling restart;
  * injected with librdkafka's mock cluster, which moves it at a word. On real brokers: tests/fleet/test_48.
+ * And one that does not answer: who asks for the group waits no longer than it said.
  */
 #include "tests/unit/log/kafka_mock.h"
 
@@ -97,9 +98,29 @@ static void test_B02_a_coordinator_that_moves_is_followed(void **state)
     mock_end(&mock);
 }
 
+/* Brokers answer after 30 s: the question ends, unanswered, long before what it takes without a bound (10 s). */
+static void test_a_group_is_asked_for_no_longer_than_there_is_time(void **state)
+{
+    struct mock mock;
+    struct log_group_member *members = NULL;
+    size_t count = 0;
+    struct baton_error err = {0};
+    (void)state;
+    start(&mock);
+    for (int32_t id = 1; id <= BROKERS; id++) {
+        assert_int_equal(rd_kafka_mock_broker_set_rtt(mock.cluster, id, 30000), 0);
+    }
+    const int64_t began_ns = mono_ns();
+    const baton_code rc = log_group_members_within(mock.log, GROUP, 300, &members, &count, &err);
+    assert_int_equal(rc, BATON_E_timed_out);
+    assert_true(mono_ns() - began_ns < 6000000000);
+    mock_end(&mock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_group_is_asked_for_no_longer_than_there_is_time),
         cmocka_unit_test(test_B02_a_coordinator_that_moves_is_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

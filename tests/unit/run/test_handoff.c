@@ -106,6 +106,52 @@ static void test_H05_one_transition_fits_or_none(void **state)
     run_free(run);
 }
 
+/* More of them than are shown: whole names, and a sign that there are more. */
+static void test_H05_names_of_targets_are_whole(void **state)
+{
+    struct run *run = run_make();
+    struct buf text = BUF_INIT;
+    struct buf findings = BUF_INIT;
+    struct handoff_ask ask = asked(HANDOFF_ACTOR_agent, "dev", "nowhere");
+    (void)state;
+    buf_printf(&text, "version: 1\nname: wide\nstart: dev\nnodes:\n  dev: {role: owner, service: "
+                      "one}\n");
+    for (int i = 10; i < 40; i++) {
+        buf_printf(&text, "  a-node-of-many-%d: {role: owner, service: one}\n", i);
+    }
+    buf_printf(&text, "transitions:\n");
+    for (int i = 10; i < 40; i++) {
+        buf_printf(&text, "  t-%d: {from: dev, to: a-node-of-many-%d}\n", i, i);
+    }
+    buf_printf(&text, "ends:\n  good: {from: dev, when: [done], as: completed}\n"
+                      "channels:\n  - {from: dev, to: [");
+    for (int i = 10; i < 40; i++) {
+        buf_printf(&text, "%sa-node-of-many-%d", i > 10 ? ", " : "", i);
+    }
+    buf_printf(&text, "]}\n");
+    workflow_free(run->workflow);
+    if (workflow_parse("wide", text.data, text.len, NULL, &run->workflow, &findings, NULL, NULL) !=
+        BATON_OK) {
+        fail_msg("%.*s", (int)findings.len, findings.data);
+    }
+    const struct handoff_result result = decide(run, &ask);
+    assert_int_equal(result.code, BATON_E_unknown_target);
+    const char *names = strstr(result.text, "lead to: ");
+    assert_non_null(names);
+    int shown = 10;
+    for (names += strlen("lead to: "); strncmp(names, "a-node", 6) == 0; shown++) {
+        char whole[32];
+        snprintf(whole, sizeof(whole), "a-node-of-many-%d, ", shown);
+        assert_memory_equal(names, whole, strlen(whole));
+        names += strlen(whole);
+    }
+    assert_true(shown > 15);
+    assert_string_equal(names, "…");
+    buf_done(&text);
+    buf_done(&findings);
+    run_free(run);
+}
+
 static void test_H06_H23_H26_targets(void **state)
 {
     struct run *run = run_make();
@@ -237,6 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_H01_each_stage_refuses_by_its_name),
         cmocka_unit_test(test_H05_one_transition_fits_or_none),
+        cmocka_unit_test(test_H05_names_of_targets_are_whole),
         cmocka_unit_test(test_H06_H23_H26_targets),
         cmocka_unit_test(test_H14_H30_H33_H38_hooks),
         cmocka_unit_test(test_H37_data_that_a_hook_declares),
