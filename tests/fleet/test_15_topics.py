@@ -82,9 +82,9 @@ def test_lists_do_not_say_nothing_where_no_topic_is(host, words):
 
 def test_doctor_says_once_what_mends_several(host):
     doctor = host.run("doctor", "--set", "prefix=elsewhere")
-    assert doctor.status == 8 and doctor.out.count(" is missing\n") == 12 and doctor.out.count("-> baton topics apply\n") == 1, doctor
-    assert doctor.out.index("elsewhere.runs is missing") < doctor.out.index("-> baton topics apply"), "below the last of them"
-    assert all(one["mend"] == "baton topics apply" for one in host.run("doctor", "--set", "prefix=elsewhere", "--json").objects
+    assert doctor.status == 8 and doctor.out.count(" is missing\n") == 12 and doctor.out.count("-> baton topics apply --set prefix=elsewhere\n") == 1, doctor
+    assert doctor.out.index("elsewhere.runs is missing") < doctor.out.index("-> baton topics apply --set"), "below the last of them"
+    assert all(one["mend"] == "baton topics apply --set prefix=elsewhere" for one in host.run("doctor", "--set", "prefix=elsewhere", "--json").objects
                if one["check"] == "topics"), "for programs with each"
 
 
