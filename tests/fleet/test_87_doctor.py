@@ -70,7 +70,7 @@ def test_commands_are_about_the_configuration_that_was_looked_at(host, tmp_path)
 @pytest.mark.drivers("local")
 def test_commands_keep_what_was_set(host, tmp_path):
     """With --set: the commands say so, too, as one word for a shell; else they would mend the log that nobody looked at."""
-    path = str(tmp_path / ("another's log " + "x" * 200) / ("y" * 200) / "log.db")
+    path = str(tmp_path / ("another's log " + "x" * 120) / ("y" * 120) / "log.db")
     host.run("topics", "apply", "--set", f"local.path={path}").ok()
     options = ("--set", f"local.path={path}", "--set", f"state_dir={tmp_path}/{'z' * 200}")
     host.log.drop(host.topic("handoff"))
