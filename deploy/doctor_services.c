@@ -130,7 +130,7 @@ static void check_running(struct doctor *d, const struct service_view *view,
 {
     const struct config_service *service = view->service;
     const struct wall_ms now = wall_now();
-    struct wall_ms stop = {turn->since.v + service->deadline_ms};
+    const struct wall_ms stop = service_view_stop(view, turn);
     const pid_t program = program_of(turn);
     struct progress progress;
     int64_t last = turn->since.v;
@@ -142,7 +142,7 @@ static void check_running(struct doctor *d, const struct service_view *view,
     if (!service_view_lives(view, turn->worker.s)) {
         return; /* it stops, or is taken over: that goes by itself, or no worker runs, which is told */
     }
-    if (service_view_overdue(view, turn, &stop)) {
+    if (service_view_overdue(view, turn)) {
         char mend[256];
         snprintf(mend, sizeof(mend),
                  "if that stays so: mend what else is found here (disk, rights, topics), then it "

@@ -105,12 +105,11 @@ static void workers_text(const struct service_view *view, struct buf *out)
     }
     for (size_t i = 0; i < view->n_running; i++) {
         const struct service_turn *turn = &view->running[i];
-        struct wall_ms stop;
-        if (service_view_overdue(view, turn, &stop)) {
+        if (service_view_overdue(view, turn)) {
             line(out,
                  "%.12s should have been stopped by %s at %s: if that stays so, its disk may be "
                  "full, or its log closed to it; baton doctor on its host says which",
-                 turn->id.s, turn->worker.s, command_time(stop).s);
+                 turn->id.s, turn->worker.s, command_time(service_view_stop(view, turn)).s);
         }
     }
     if (service_view_untaken(view)) {

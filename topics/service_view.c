@@ -253,6 +253,17 @@ static bool count_turn(void *arg, const struct log_record *record)
     return !count->no_memory;
 }
 
+/* Who is in its group now, and what that has not taken in: anew, each time that it is called. */
+static baton_code read_group(struct log *log, const struct config *config, const char *handoff,
+                             const char *group, struct service_view *view, struct baton_error *err)
+{
+    free(view->workers);
+    view->workers = NULL;
+    view->n_workers = 0;
+    const baton_code rc = log_group_members(log, group, &view->workers, &view->n_workers, err);
+    return rc == BATON_OK ? read_lag(log, config, handoff, view, err) : rc;
+}
+
 /* Is nothing taken in really? Workers that own partitions may be restoring them, and what waited when that was
  * read may have been finished before the turn logs were. */
 static baton_code look_again(struct log *log, const struct config *config, const char *handoff,
@@ -266,13 +277,7 @@ static baton_code look_again(struct log *log, const struct config *config, const
             break;
         }
         nanosleep(&(struct timespec){0, waits_ms[i] * 1000000}, NULL);
-        free(view->workers);
-        view->workers = NULL;
-        view->n_workers = 0;
-        if ((rc = log_group_members(log, group, &view->workers, &view->n_workers, err)) ==
-            BATON_OK) {
-            rc = read_lag(log, config, handoff, view, err);
-        }
+        rc = read_group(log, config, handoff, group, view, err);
         view->moves = view->taken != taken;
     }
     return rc;
@@ -288,9 +293,8 @@ baton_code service_view_read(struct log *log, const struct config *config,
     struct topic_name group = group_of_workers(config->prefix.s, service->name.s);
     int32_t partitions = 0;
     baton_code rc;
-    if ((rc = scan_partitions(log, handoff.s, &view.partitions, err)) == BATON_OK &&
-        (rc = log_group_members(log, group.s, &view.workers, &view.n_workers, err)) == BATON_OK) {
-        rc = read_lag(log, config, handoff.s, &view, err);
+    if ((rc = scan_partitions(log, handoff.s, &view.partitions, err)) == BATON_OK) {
+        rc = read_group(log, config, handoff.s, group.s, &view, err);
     }
     if (rc == BATON_OK && with_turns) { /* by its own number: they may have been made unequal */
         rc = scan_partitions(log, turns.s, &partitions, err);
@@ -351,17 +355,16 @@ static int64_t back_since(const struct service_view *view, const struct service_
     return since;
 }
 
-bool service_view_overdue(const struct service_view *view, const struct service_turn *turn,
-                          struct wall_ms *ret_stop)
+struct wall_ms service_view_stop(const struct service_view *view, const struct service_turn *turn)
 {
-    const int64_t stop_ms = turn->since.v + view->service->deadline_ms;
-    if (turn->state != TURN_running || !service_view_lives(view, turn->worker.s) ||
-        wall_now().v <= stop_ms + STOPPED_LATE_MS + SERVICE_DATE_SLACK_MS ||
-        wall_now().v <= back_since(view, turn) + STOPPED_LATE_MS + SERVICE_DATE_SLACK_MS) {
-        return false;
-    }
-    ret_stop->v = stop_ms;
-    return true;
+    return (struct wall_ms){turn->since.v + view->service->deadline_ms};
+}
+
+bool service_view_overdue(const struct service_view *view, const struct service_turn *turn)
+{
+    const int64_t late_ms = wall_now().v - STOPPED_LATE_MS - SERVICE_DATE_SLACK_MS;
+    return turn->state == TURN_running && service_view_lives(view, turn->worker.s) &&
+           late_ms > service_view_stop(view, turn).v && late_ms > back_since(view, turn);
 }
 
 bool service_view_untaken(const struct service_view *view)
@@ -373,9 +376,8 @@ bool service_view_untaken(const struct service_view *view)
 
 bool service_view_stalled(const struct service_view *view)
 {
-    struct wall_ms stop;
     for (size_t i = 0; i < view->n_running; i++) {
-        if (service_view_overdue(view, &view->running[i], &stop)) {
+        if (service_view_overdue(view, &view->running[i])) {
             return true;
         }
     }

@@ -85,13 +85,13 @@ void service_view_done(struct service_view *view);
 int32_t service_view_unowned(const struct service_view *view);
 /* Is that worker in the service's group now? */
 bool service_view_lives(const struct service_view *view, const char *worker);
-/* When an attempt that runs is to be stopped at the latest; false: that is not long past, or its worker does not
- * live. Where it is, and stays so, its worker cannot tell the end of it (a full disk, a turn log that may not be
+/* When an attempt that runs is to be stopped at the latest. */
+struct wall_ms service_view_stop(const struct service_view *view, const struct service_turn *turn);
+/* Is that long past, and does its worker live? Where it is, and stays so, its worker cannot tell the end of it (a full disk, a turn log that may not be
  * written), or is stuck: the log alone does not say which, `doctor` on its host does. A worker that was away for
  * longer has only come back where it tells the end soon; it has its time where the log shows that it began
  * something else since. */
-bool service_view_overdue(const struct service_view *view, const struct service_turn *turn,
-                          struct wall_ms *ret_stop);
+bool service_view_overdue(const struct service_view *view, const struct service_turn *turn);
 /* Do handoffs wait for longer than a minute although workers live, run nothing and take in nothing, and nothing
  * that they have told keeps them? Workers that have just begun may do so soon. A worker that may not write its
  * turn log cannot tell that there. */

@@ -164,20 +164,19 @@ static void test_who_is_back_has_time_to_tell_an_end(void **state)
                                       .since = {now - 10000}}};
     struct service_view view = {
         .service = &service, .workers = workers, .n_workers = 1, .running = running};
-    struct wall_ms stop;
     view.n_running = 1;
-    assert_true(service_view_overdue(&view, &running[0], &stop));
-    assert_int_equal(stop.v, now - AN_HOUR_MS + 60000);
+    assert_true(service_view_overdue(&view, &running[0]));
+    assert_int_equal(service_view_stop(&view, &running[0]).v, now - AN_HOUR_MS + 60000);
     view.n_running = 2;
-    assert_false(service_view_overdue(&view, &running[0], &stop));
+    assert_false(service_view_overdue(&view, &running[0]));
     running[1].since.v = now - AN_HOUR_MS / 2; /* long enough */
-    assert_true(service_view_overdue(&view, &running[0], &stop));
+    assert_true(service_view_overdue(&view, &running[0]));
     running[1].since.v = now - 10000;
     running[1].boot = running[0].boot; /* it never was away */
-    assert_true(service_view_overdue(&view, &running[0], &stop));
+    assert_true(service_view_overdue(&view, &running[0]));
     running[1].boot.s[0] = '9';
     running[1].worker = plain_id_of("w2");
-    assert_true(service_view_overdue(&view, &running[0], &stop));
+    assert_true(service_view_overdue(&view, &running[0]));
 }
 
 int main(void)
