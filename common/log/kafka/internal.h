@@ -12,7 +12,7 @@
  *   topic*.c      describing, creating, mending; the cache of topics (kafka_topic_of)
  *   trim.c        the ends of partitions, and deleting from their front
  *   publisher.c   records outside of transactions
- *   probe.c       which topics may be written, without writing
+ *   probe*.c      which topics may be written or read, without either
  *   reader*.c     reading without a group; the clients that readers share
  *   groups.c      what a group looks like from outside
  *   session.c     how long a session may be

@@ -1,26 +1,17 @@
 /*
  * Which topics may be read, found out without reading a record and without a group: a fetch from the end of a
  * partition. A broker looks for the right first, so the answer is "no right", or that the end is reached.
- * In: common/log/log.c (baton doctor).
+ * In: common/log/log.c (baton doctor). Out: probe.c
  */
-#include "common/log/kafka/state.h"
+#include "common/log/kafka/probe.h"
 
 #include "common/base/clock.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The questions for topics come one after the other, each bounded, and all of them; the fetches wait side by
  * side, and their time begins after that. */
-#define ANSWER_MS 10000
 #define ASK_ALL_MS 30000
-#define CLOSE_MS 2000
-
-struct probe {
-    rd_kafka_topic_t *topic; /* NULL: not asked, its error is told already */
-    rd_kafka_resp_err_t cause;
-    bool waits;
-};
 
 static void start_one(rd_kafka_t *rk, rd_kafka_queue_t *queue, const char *name,
                       struct probe *probe)
@@ -46,16 +37,6 @@ static void on_answer(const rd_kafka_message_t *message, struct probe *probes, s
     }
 }
 
-static bool any_waits(const struct probe *probes, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (probes[i].waits) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void ask(struct kafka_log *log, struct kafka_client *client, rd_kafka_t *rk,
                 const char *const *topics, size_t count, struct probe *probes,
                 struct baton_error *errs)
@@ -66,15 +47,15 @@ static void ask(struct kafka_log *log, struct kafka_client *client, rd_kafka_t *
         const int64_t left_ms = asked_ms - mono_now().v;
         errs[i] = (struct baton_error){BATON_OK, ""};
         (void)kafka_partition_for(log, topics[i], 0, KAFKA_TRIED_read,
-                                  left_ms < ANSWER_MS ? left_ms : ANSWER_MS, &errs[i]);
+                                  left_ms < PROBE_ANSWER_MS ? left_ms : PROBE_ANSWER_MS, &errs[i]);
     }
     for (size_t i = 0; i < count; i++) {
         if (errs[i].code == BATON_OK) {
             start_one(rk, queue, topics[i], &probes[i]);
         }
     }
-    const int64_t end_ms = mono_now().v + ANSWER_MS;
-    while (any_waits(probes, count) && mono_now().v < end_ms) {
+    const int64_t end_ms = mono_now().v + PROBE_ANSWER_MS;
+    while (probes_wait(probes, count) && mono_now().v < end_ms) {
         rd_kafka_message_t *message = rd_kafka_consume_queue(queue, 100);
         rd_kafka_poll(rk, 0);
         if (message != NULL) {
@@ -99,22 +80,6 @@ static void ask(struct kafka_log *log, struct kafka_client *client, rd_kafka_t *
 baton_code kafka_may_read(struct log *base, const char *const *topics, size_t count,
                           struct baton_error *ret_errs, struct baton_error *err)
 {
-    struct kafka_log *log = (struct kafka_log *)base;
-    struct probe *probes = calloc(count + 1, sizeof(*probes));
-    struct kafka_client *client = calloc(1, sizeof(*client));
-    rd_kafka_t *rk = NULL;
-    rd_kafka_conf_t *conf = NULL;
-    baton_code rc = BATON_E_no_memory;
-    if (probes == NULL || client == NULL) {
-        baton_fail(err, rc, "%zu topics: out of memory", count);
-    } else if ((conf = kafka_conf_new(log, client, KAFKA_USE_reader, err)) == NULL) {
-        rc = BATON_E_bad_config;
-    } else if ((rc = kafka_handle_new(client, conf, &rk, err)) == BATON_OK) {
-        ask(log, client, rk, topics, count, probes, ret_errs);
-    }
-    free(probes);
-    if (rk == NULL || kafka_destroy_bounded(rk, CLOSE_MS)) {
-        free(client);
-    } /* else its callbacks may still look for it */
-    return rc;
+    static const struct probe_question question = {KAFKA_USE_reader, NULL, ask};
+    return probe_topics((struct kafka_log *)base, &question, topics, count, ret_errs, err);
 }
